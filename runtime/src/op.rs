@@ -161,7 +161,7 @@ impl OpDef {
             schema,
             doc: "",
             location,
-            forms: Forms { inplace: None, out: None, elementwise: false },
+            forms: Forms::NONE,
             infer: None,
             rules: None,
             infer_function: None,
@@ -197,6 +197,14 @@ pub struct Forms {
     /// Whether the outputs may share memory with an input element by element (kernels that read each element before
     /// they write it).
     pub elementwise: bool,
+    /// Whether kernels change the only result, which starts as a copy of the first argument, and do not take that. The
+    /// in-place form gives them the argument's own memory.
+    pub updates: bool,
+}
+
+impl Forms {
+    /// The functional form alone.
+    pub const NONE: Forms = Forms { inplace: None, out: None, elementwise: false, updates: false };
 }
 
 /// Shape, dtype and device of one output, before it exists.

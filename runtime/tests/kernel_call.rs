@@ -261,7 +261,7 @@ fn new_memory_has_values() {
 
 /// An operator whose forms may not overwrite their input, although it needs no inference.
 static SHIFTED: OpDef = OpDef {
-    forms: Forms { inplace: Some("shifted_"), out: Some("shifted.out"), elementwise: false },
+    forms: Forms { inplace: Some("shifted_"), out: Some("shifted.out"), elementwise: false, ..Forms::NONE },
     infer: Some(|args| {
         let input = args[0].tensor();
         Ok(Inferred::new([(input.shape().into(), input.dtype())], input.dtype(), input.device()))

@@ -364,7 +364,7 @@ fn the_error_of_fused_calls_is_that_of_the_first_call() {
     let mut divisors = vec![1i64; 20_000];
     divisors[19_999] = 0;
     let late = Tensor::from_slice(&divisors, &[20_000]).unwrap();
-    let early = late.flip(&[0]).unwrap();
+    let early = late.flip([0]).unwrap();
     let function = |x: &[Tensor]| x[0].add(1)?.remainder(&x[1])?.add(1)?.floor_divide(&x[2])?.neg();
     let x = opsmith::ones_like(&late).unwrap();
     let traced = Graph::trace(function, [&x, &x, &x]).unwrap();

@@ -250,3 +250,86 @@ fn sources_without_elements_have_the_shape_of_others() {
         assert!(error.contains("the slices to add have"), "{error}");
     }
 }
+
+/// A form in place gives the kernel the tensor's own memory: a table is not copied for some rows.
+#[test]
+fn updates_in_place_copy_nothing() {
+    let table = opsmith::zeros([4096, 64]).unwrap();
+    let (index, rows) = (Tensor::of(&[3i64, 5, 3]), opsmith::ones([3, 64]).unwrap());
+    let whole = opsmith::zeros([3, 64]).unwrap().to_dtype(DType::I64).unwrap();
+    let (peak, done) = opsmith::runtime::allocator::peak_bytes(|| {
+        let before = opsmith::runtime::allocator::live_bytes();
+        table.index_add_(0, &index, &rows)?;
+        table.scatter_add_(0, &whole, &rows)?;
+        table.scatter_(0, &whole.add(1)?, 2.0)?;
+        table.index_put_(&[Some(index.clone())], &rows)?;
+        table.tril_()?;
+        Ok::<usize, opsmith::Error>(before)
+    });
+    let before = done.unwrap();
+    assert!(peak < before + 500_000, "{} bytes more than {before}", peak - before);
+    let expected = [3.0, 2.0, 0.0, 1.0, 0.0, 1.0];
+    for (row, expected) in (0..).zip(expected) {
+        assert_eq!(table.select(0, row).unwrap().to_vec::<f32>().unwrap()[0], expected, "{row}");
+    }
+}
+
+#[test]
+fn updates_in_place_take_any_layout_and_operands_of_their_own_memory() {
+    let index = Tensor::of(&[2i64, 0, 2]);
+    let update = |x: &Tensor, source: &Tensor| x.index_add(0, &index, source);
+    // The source is a part of the tensor; the tensor is a view with gaps; both.
+    let x = numbers(&[4, 6]);
+    let whole = opsmith::deep_clone(&x).unwrap();
+    let expected = update(&whole, &whole.narrow(0, 1, 3).unwrap()).unwrap();
+    x.index_add_(0, &index, &x.narrow(0, 1, 3).unwrap()).unwrap();
+    assert_eq!(x.to_vec::<f64>().unwrap(), expected.to_vec::<f64>().unwrap());
+    let part = |x: &Tensor| x.transpose(0, 1).unwrap().narrow(0, 1, 4).unwrap();
+    let source = numbers(&[3, 4]);
+    let expected = update(&part(&x), &source).unwrap();
+    part(&x).index_add_(0, &index, &source).unwrap();
+    assert_eq!(part(&x).to_vec::<f64>().unwrap(), expected.to_vec::<f64>().unwrap());
+    // An out that is the argument itself, and one that is another.
+    let mut out = opsmith::deep_clone(&x).unwrap();
+    let expected = update(&x, &numbers(&[3, 6])).unwrap();
+    opsmith::index_add_out(&out.clone(), 0, &index, &numbers(&[3, 6]), &mut out).unwrap();
+    assert_eq!(out.to_vec::<f64>().unwrap(), expected.to_vec::<f64>().unwrap());
+    let error = opsmith::index_add_out(&x, 0, &index, &out.narrow(0, 0, 3).unwrap(), &mut out).unwrap_err();
+    assert!(error.to_string().contains("shares memory with the input `source`"), "{error}");
+    // Nothing is half done.
+    let before = x.to_vec::<f64>().unwrap();
+    assert!(x.scatter_(0, &Tensor::of(&[0i64, 9]).reshape([2, 1]).unwrap(), 3.0).is_err());
+    assert!(x.index_add_(0, &Tensor::of(&[0i64, 9]), &numbers(&[2, 6])).is_err());
+    assert_eq!(x.to_vec::<f64>().unwrap(), before);
+}
+
+/// In a graph, an update in place is one node, which writes the memory that it reads.
+#[test]
+fn updates_in_place_are_traced_and_differentiated() {
+    let function = |x: &[Tensor]| {
+        let sums = x[0].mul(2.0)?;
+        sums.index_add_(0, &x[1], &x[2])?;
+        sums.tril_()?;
+        sums.mul(&x[0])
+    };
+    let inputs = [numbers(&[3, 4]), Tensor::of(&[1i64, 1]), numbers(&[2, 4])];
+    let eager = function(&inputs).unwrap().to_vec::<f64>().unwrap();
+    let traced = Graph::trace(function, &inputs).unwrap();
+    let folder = std::env::temp_dir().join(format!("opsmith-updates-{}", std::process::id()));
+    traced.save(&folder).unwrap();
+    let loaded = Graph::load(&folder).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    for graph in [&traced, &traced.optimize(&opsmith::graph::Passes::all()), &loaded] {
+        for _ in 0..2 {
+            assert_eq!(graph.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), eager);
+        }
+    }
+    let tracked = [inputs[0].requires_grad_(true).unwrap(), inputs[2].requires_grad_(true).unwrap()];
+    let out = function(&[tracked[0].clone(), inputs[1].clone(), tracked[1].clone()]).unwrap();
+    let grads =
+        autograd::grad(&[&out.sum().unwrap()], &[&tracked[0], &tracked[1]], &[None], Options::default())
+            .unwrap();
+    // The sum of rows 0 and 1 of the source is in row 1, of which the lower triangle has two columns.
+    let source = grads[1].as_ref().unwrap().to_vec::<f64>().unwrap();
+    assert_eq!(source, [4.0, 5.0, 0.0, 0.0, 4.0, 5.0, 0.0, 0.0]);
+}

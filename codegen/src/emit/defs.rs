@@ -50,8 +50,9 @@ fn fields(op: &Op) -> TokenStream {
     let inplace = optional_text(op.forms.inplace.as_deref());
     let out = optional_text(op.forms.out.as_deref());
     let elementwise = op.body.pointwise.is_some();
-    let has_forms = op.forms.inplace.is_some() || op.forms.out.is_some() || elementwise;
-    let forms = quote!(Forms { inplace: #inplace, out: #out, elementwise: #elementwise });
+    let updates = op.facts.updates;
+    let has_forms = op.forms.inplace.is_some() || op.forms.out.is_some() || elementwise || updates;
+    let forms = quote!(Forms { inplace: #inplace, out: #out, elementwise: #elementwise, updates: #updates });
     field(has_forms, quote!(forms), forms);
     let function = |suffix: &str| {
         let name = part_name(op, suffix);
@@ -199,8 +200,8 @@ fn argument(arg: &Arg) -> TokenStream {
 
 /// The facts that are not as for most operators; nothing if all are.
 fn facts(facts: &Facts) -> Option<TokenStream> {
-    // Names in other libraries stand in the table of the library.
-    let Facts { since, deprecated, deterministic, tags, backward_only, known_as: _ } = facts;
+    // Names in other libraries stand in the table of the library, updates among the forms.
+    let Facts { since, deprecated, deterministic, tags, backward_only, updates: _, known_as: _ } = facts;
     let mut fields = TokenStream::new();
     if let Some(since) = since {
         fields.extend(quote!(since: Some(#since),));

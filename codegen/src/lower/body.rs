@@ -12,7 +12,7 @@ use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::{Mode, OpTable};
 use crate::model::expr::{Expr, ExprKind};
 use crate::model::{
-    Body, Check, Combination, Element, Forward, Infer, Kernel, KernelSource, Op, Sample, Tolerance,
+    Body, Check, Combination, Element, Forward, Infer, Kernel, KernelSource, Kind, Op, Sample, Tolerance,
 };
 use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
@@ -87,6 +87,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     }
     check_view(context, op, raw, &body);
     check_results(context, op, raw, &body);
+    check_updates(context, op, raw, &body);
     refuse_contradictions(context, raw);
     require(context, op, raw, &body, infer.as_ref());
     let mistakes = context.diagnostics.count();
@@ -129,6 +130,29 @@ fn check_view(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
     if !one {
         context.push(catalogue::view_signature(op.span, "it does not return one tensor or list of tensors"));
     }
+}
+
+/// Checks that kernels can update a copy of the first argument.
+fn check_updates(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
+    let Some(entry) = raw.entry(KeyName::Updates).filter(|_| op.facts.updates) else { return };
+    let first = op.args.first().filter(|arg| arg.ty.kind == Kind::Tensor && !arg.ty.optional);
+    let takes_it = |kernel: &&Kernel| match &kernel.source {
+        KernelSource::Rust { arguments, .. } => arguments.contains(&0),
+        KernelSource::Foreign { .. } | KernelSource::Aot { .. } => true,
+    };
+    let problem = if first.is_none() {
+        "the first argument is not a tensor"
+    } else if !matches!(op.outputs.as_slice(), [only] if only.ty.kind == Kind::Tensor && !only.ty.optional) {
+        "the result is not one tensor"
+    } else if body.kernels.is_empty() {
+        "there is no kernel in `dispatch`"
+    } else if let Some(kernel) = body.kernels.iter().find(takes_it) {
+        context.push(catalogue::updates_kernel(kernel.span, entry.value.span));
+        return;
+    } else {
+        return;
+    };
+    context.push(catalogue::updates_signature(entry.value.span, problem));
 }
 
 /// Checks that the body can produce the operator's results.

@@ -26,6 +26,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
         since: raw.text(KeyName::Since).map(|text| version(context, &text)),
         deprecated: None,
         deterministic: raw.flag(KeyName::Deterministic).unwrap_or(true),
+        updates: raw.flag(KeyName::Updates) == Some(true),
         tags,
         known_as: super::known::known_as(context, raw),
         backward_only: raw.flag(KeyName::BackwardOnly) == Some(true),

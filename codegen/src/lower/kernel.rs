@@ -82,7 +82,8 @@ fn source(
         Some(colon) => foreign(context, text, &written[..colon], &written[colon + 1..]),
         None => {
             let path = checked_part(context, text, written)?;
-            Some(KernelSource::Rust { path, arguments: (0..op.args.len()).collect() })
+            let first = usize::from(op.facts.updates);
+            Some(KernelSource::Rust { path, arguments: (first..op.args.len()).collect() })
         }
     }
 }

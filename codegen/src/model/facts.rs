@@ -11,6 +11,8 @@ pub struct Facts {
     pub deprecated: Option<Deprecated>,
     /// Whether equal inputs always give equal bits.
     pub deterministic: bool,
+    /// Whether kernels change a result that starts as a copy of the first argument, which they do not take.
+    pub updates: bool,
     /// Words to find it by.
     pub tags: Vec<String>,
     /// Names that other libraries have for it, without overload.
@@ -25,6 +27,7 @@ impl Default for Facts {
             since: None,
             deprecated: None,
             deterministic: true,
+            updates: false,
             tags: Vec::new(),
             known_as: Vec::new(),
             backward_only: false,

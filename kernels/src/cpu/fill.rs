@@ -2,9 +2,8 @@
 
 use num_complex::Complex64;
 use opsmith_runtime::axes::{Axis, Walk, axes, merge};
-use opsmith_runtime::{DType, Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{DType, Element, Error, Result, Scalar, ViewMut};
 
-use super::copy::copy_into;
 use super::strides::expect_sizes;
 
 /// Writes one value to every element.
@@ -87,41 +86,34 @@ pub fn eye_m<T: Element>(n: i64, m: i64, _dtype: Option<DType>, mut out: ViewMut
     Ok(())
 }
 
-/// The lower triangle of matrices, zeros elsewhere; `diagonal` moves the boundary to the right.
+/// Writes zeros above the lower triangle of matrices; `diagonal` moves the boundary to the right.
 ///
 /// # Errors
 /// If there are less than two dimensions.
-pub fn tril<T: Element>(self_: View<'_, T>, diagonal: i64, mut out: ViewMut<'_, T>) -> Result<()> {
-    // SAFETY: elements are moved, or zero.
-    triangle(&self_.bits(), unsafe { out.bits() }, diagonal, |end, columns| {
-        (0, end.saturating_add(1).clamp(0, columns))
-    })
+pub fn tril<T: Element>(diagonal: i64, mut out: ViewMut<'_, T>) -> Result<()> {
+    // SAFETY: elements are zero.
+    triangle(unsafe { out.bits() }, diagonal, |end, columns| (0, end.saturating_add(1).clamp(0, columns)))
 }
 
-/// The upper triangle of matrices, zeros elsewhere; `diagonal` moves the boundary to the right.
+/// Writes zeros below the upper triangle of matrices; `diagonal` moves the boundary to the right.
 ///
 /// # Errors
 /// If there are less than two dimensions.
-pub fn triu<T: Element>(self_: View<'_, T>, diagonal: i64, mut out: ViewMut<'_, T>) -> Result<()> {
-    // SAFETY: elements are moved, or zero.
-    triangle(&self_.bits(), unsafe { out.bits() }, diagonal, |start, columns| {
-        (start.clamp(0, columns), columns)
-    })
+pub fn triu<T: Element>(diagonal: i64, mut out: ViewMut<'_, T>) -> Result<()> {
+    // SAFETY: elements are zero.
+    triangle(unsafe { out.bits() }, diagonal, |start, columns| (start.clamp(0, columns), columns))
 }
 
-/// Keeps, in each row of each matrix, the columns of the range that `kept` gives for the diagonal's column and the
-/// number of columns.
+/// Writes zeros, in each row of each matrix, outside the range of columns that `kept` gives for the diagonal's column and
+/// the number of columns.
 fn triangle<B: Element>(
-    self_: &View<'_, B>,
     mut out: ViewMut<'_, B>,
     diagonal: i64,
     kept: fn(i64, i64) -> (i64, i64),
 ) -> Result<()> {
-    let &[.., rows, columns] = self_.sizes() else {
+    let &[.., rows, columns] = out.sizes() else {
         return Err(Error::shape("a triangle needs at least two dimensions"));
     };
-    expect_sizes(out.sizes(), self_.sizes())?;
-    copy_into(self_, &mut out)?;
     let rank = out.dim();
     let (row_step, step) = (out.strides()[rank - 2], out.strides()[rank - 1]);
     let matrices = axes(out.sizes(), [out.strides()], |dim| dim < rank - 2);
@@ -162,15 +154,16 @@ mod tests {
         let mut out = Array::zeros(&[3, 2]).permuted(&[1, 0]);
         eye_m::<u8>(2, 3, None, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1, 0, 0, 0, 1, 0]);
-        let ones = Array::new(&[1], [1u8]).repeated(3).repeated(2).permuted(&[2, 0, 1]);
-        let mut out = Array::zeros(&[1, 2, 3]);
-        tril(ones.view(), 0, out.view_mut()).unwrap();
+        let ones = Array::new(&[1, 3, 2], [1u8; 6]).permuted(&[0, 2, 1]);
+        let mut out = ones.clone();
+        tril(i64::MAX, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1; 6]);
+        tril(0, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1, 0, 0, 1, 1, 0]);
-        tril(ones.view(), i64::MAX, out.view_mut()).unwrap();
+        let mut out = ones;
+        triu(i64::MIN, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1; 6]);
-        triu(ones.view(), 1, out.view_mut()).unwrap();
+        triu(1, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [0, 1, 1, 0, 0, 1]);
-        triu(ones.view(), i64::MIN, out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [1; 6]);
     }
 }

@@ -32,27 +32,25 @@ pub fn cat<T: Element>(tensors: &[View<'_, T>], dim: i64, mut out: ViewMut<'_, T
     expect_sizes(out.sizes(), &sizes)
 }
 
-/// `self` with `src` in the place of one slice: `select(dim, index)`.
+/// Puts `src` in the place of one slice: `select(dim, index)`.
 ///
 /// # Errors
 /// If the index is out of range or `src` does not have the slice's shape.
 pub fn select_scatter<T: Element>(
-    self_: View<'_, T>,
     src: View<'_, T>,
     dim: i64,
     index: i64,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let part = views::select(&layout_of(&out), dim, index)?;
-    replace_part(&self_, &src, &part, &mut out)
+    replace_part(&src, &part, &mut out)
 }
 
-/// `self` with `src` in the place of `slice(dim, start, end, step)`.
+/// Puts `src` in the place of `slice(dim, start, end, step)`.
 ///
 /// # Errors
 /// If the step is not positive or `src` does not have the slice's shape.
 pub fn slice_scatter<T: Element>(
-    self_: View<'_, T>,
     src: View<'_, T>,
     dim: i64,
     start: Option<i64>,
@@ -61,15 +59,14 @@ pub fn slice_scatter<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let part = views::slice(&layout_of(&out), dim, start, end, step)?;
-    replace_part(&self_, &src, &part, &mut out)
+    replace_part(&src, &part, &mut out)
 }
 
-/// `self` with `src` in the place of `diagonal(offset, dim1, dim2)`.
+/// Puts `src` in the place of `diagonal(offset, dim1, dim2)`.
 ///
 /// # Errors
 /// If the dimensions are out of range or `src` does not have the diagonal's shape.
 pub fn diagonal_scatter<T: Element>(
-    self_: View<'_, T>,
     src: View<'_, T>,
     offset: i64,
     dim1: i64,
@@ -77,17 +74,10 @@ pub fn diagonal_scatter<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let part = views::diagonal(&layout_of(&out), offset, dim1, dim2)?;
-    replace_part(&self_, &src, &part, &mut out)
+    replace_part(&src, &part, &mut out)
 }
 
-fn replace_part<T: Element>(
-    self_: &View<'_, T>,
-    src: &View<'_, T>,
-    part: &Layout,
-    out: &mut ViewMut<'_, T>,
-) -> Result<()> {
-    expect_sizes(out.sizes(), self_.sizes())?;
-    copy_into(self_, out)?;
+fn replace_part<T: Element>(src: &View<'_, T>, part: &Layout, out: &mut ViewMut<'_, T>) -> Result<()> {
     if part.numel() == 0 {
         return Ok(());
     }
@@ -128,13 +118,15 @@ mod tests {
     #[test]
     fn parts_are_replaced() {
         let base = Array::new(&[2, 3], [1, 2, 3, 4, 5, 6]);
-        let mut out = Array::zeros(&[2, 3]);
-        select_scatter(base.view(), Array::new(&[2], [8, 9]).view(), 1, -1, out.view_mut()).unwrap();
+        let mut out = base.clone();
+        select_scatter(Array::new(&[2], [8, 9]).view(), 1, -1, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1, 2, 8, 4, 5, 9]);
         let src = Array::new(&[2, 2], [7, 7, 8, 8]);
-        slice_scatter(base.view(), src.view(), 1, None, None, 2, out.view_mut()).unwrap();
+        let mut out = base.clone();
+        slice_scatter(src.view(), 1, None, None, 2, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [7, 2, 7, 8, 5, 8]);
-        diagonal_scatter(base.view(), Array::new(&[2], [8, 9]).view(), 1, 0, 1, out.view_mut()).unwrap();
+        let mut out = base.clone();
+        diagonal_scatter(Array::new(&[2], [8, 9]).view(), 1, 0, 1, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1, 8, 3, 4, 5, 9]);
     }
 }

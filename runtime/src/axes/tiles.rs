@@ -15,6 +15,9 @@ pub const TILE_BYTES: usize = 32768;
 /// Most columns of a tile, unless it has few rows.
 const COLUMNS: i64 = 128;
 
+/// Most elements of a row that is alone in its tile, so that several threads share a walk of few long rows.
+const LONGEST: i64 = 1 << 15;
+
 /// Rows of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tile<const N: usize> {
@@ -40,11 +43,15 @@ pub struct Tiles<const N: usize> {
 }
 
 impl<const N: usize> Tiles<N> {
-    /// The rows of a walk, one a tile.
+    /// The rows of a walk, one a tile, long ones in several.
     pub fn of_rows(mut axes: Axes<N>) -> Tiles<N> {
         let row = axes.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
         let rows = Axis { size: 1, steps: [0; N] };
-        Tiles { starts: axes, width: row.size, height: 1, row, rows }
+        let width = row.size.min(LONGEST);
+        if row.size > width {
+            axes.push(Axis { size: (row.size + width - 1) / width, steps: row.steps.map(|own| own * width) });
+        }
+        Tiles { starts: axes, width, height: 1, row, rows }
     }
 
     /// The tiles, of at most `area` elements, of a walk over operands whose elements have these sizes. An area of less than a
@@ -86,7 +93,7 @@ impl<const N: usize> Tiles<N> {
     pub fn for_each(&self, numbers: Range<usize>, mut body: impl FnMut(&Tile<N>)) {
         let walk = Walk::starting_at(&self.starts, numbers.start);
         let mut tile = Tile { start: [0; N], row: self.row, rows: self.rows };
-        if self.rows.size == 1 {
+        if self.rows.size == 1 && self.width == self.row.size {
             for start in walk.take(numbers.len()) {
                 tile.start = start;
                 body(&tile);
@@ -156,7 +163,15 @@ mod tests {
 
     #[test]
     fn tiles_visit_every_position_once() {
-        for sizes in [[2, 3, 5], [1, 256, 130], [2, 128, 400], [3, 3072, 2], [2, 4, 5000]] {
+        for sizes in [
+            [2, 3, 5],
+            [1, 256, 130],
+            [2, 128, 400],
+            [3, 3072, 2],
+            [2, 4, 5000],
+            [1, 1, 70_001],
+            [1, 3, 40_000],
+        ] {
             check_two(sizes);
             let [_, rows, columns] = sizes;
             let whole = in_memory_order(axes(

@@ -5,7 +5,9 @@
 
 use super::functional::{functional, uniform_kernel};
 use super::run::{Call, run_kernel, run_uniform};
-use super::targets::{check_inplace, refuse_overlapping_target, refuse_partial_overlap, shares_elsewhere};
+use super::targets::{
+    check_inplace, refuse_overlapping_target, refuse_partial_overlap, shares, shares_elsewhere,
+};
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::Result;
@@ -28,7 +30,8 @@ pub(crate) fn inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
         return unsafe { run_uniform(kernel, call, like) };
     }
     refuse_overlapping_target(target, "self")?;
-    let Some(infer) = op.infer.filter(|_| op.forms.elementwise) else {
+    let updates = op.forms.updates && !shares(&args[1..], target);
+    let Some(infer) = op.infer.filter(|_| op.forms.elementwise || updates) else {
         // The kernel may read an input after writing the output, so the output gets memory of its own.
         let results = functional(op, args)?;
         check_inplace(target, results[0].shape(), results[0].dtype())?;

@@ -7,10 +7,11 @@ use smallvec::SmallVec;
 
 use super::borrows::Borrows;
 use super::convert::{check_dtypes, convert_inputs};
-use super::targets::refuse_endless;
+use super::targets::{refuse_endless, same_elements};
 use super::{numbers, observer, written};
 use crate::arg::Arg;
-use crate::error::{Error, Result};
+use crate::copy;
+use crate::error::{Error, Result, ShapeText};
 use crate::op::{ElementType, Inferred, Kernel, KernelCall, OpDef};
 use crate::tensor::{Tensor, on_device, replacements};
 
@@ -155,6 +156,9 @@ fn refuse_these_replaced(reads: &[Arg<'_>], writes: &[Tensor], since: u64) -> Re
 /// As [`Kernel::run`].
 #[inline]
 pub(crate) unsafe fn run_prepared(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
+    if call.op().forms.updates {
+        start_as_copy(call)?;
+    }
     if call.is_on_host() {
         // SAFETY: the caller's promise.
         return unsafe { written::run(kernel, call) };
@@ -165,4 +169,29 @@ pub(crate) unsafe fn run_prepared(kernel: Kernel, call: &KernelCall<'_>) -> Resu
     };
     // SAFETY: the caller's promise, as of `Kernel::run`.
     on_device(call.device(), for_each, |_| unsafe { kernel.run(call) })
+}
+
+/// Copies the first argument into the result that the kernel updates, unless it is that memory.
+///
+/// # Errors
+/// If the result has another shape.
+#[inline(never)]
+fn start_as_copy(call: &KernelCall<'_>) -> Result<()> {
+    let (Some(Arg::Tensor(source)), [out]) = (call.args().first(), call.outs()) else {
+        return Err(Error::argument(
+            "an operator that updates its first argument has a tensor there, and one result",
+        ));
+    };
+    if same_elements(source, out) && source.shares_storage(out) {
+        return Ok(());
+    }
+    if source.shape() != out.shape() {
+        return Err(Error::shape(format!(
+            "the result has the shape {}, and starts as a copy of the first argument, of shape {}",
+            ShapeText(out.shape()),
+            ShapeText(source.shape())
+        ))
+        .with_help("give the operator the rule `shape: follow(…)` of that argument"));
+    }
+    copy::convert(out, source)
 }

@@ -150,19 +150,20 @@ pub(crate) fn refuse_overlapping_target(target: &Tensor, name: &str) -> Result<(
     Ok(())
 }
 
-fn same_elements(a: &Tensor, b: &Tensor) -> bool {
+pub(super) fn same_elements(a: &Tensor, b: &Tensor) -> bool {
     a.dtype() == b.dtype() && a.layout() == b.layout()
 }
 
 pub(crate) fn refuse_overlap_with_inputs(op: &OpDef, args: &[Arg<'_>], out: &Tensor) -> Result<()> {
-    for (arg, def) in args.iter().zip(op.schema.args) {
+    for (number, (arg, def)) in args.iter().zip(op.schema.args).enumerate() {
+        let may_be_same = op.forms.elementwise || op.forms.updates && number == 0;
         let mut clash = false;
         arg.for_each_tensor(|tensor| {
-            clash |= tensor.overlaps(out) && !(op.forms.elementwise && same_elements(tensor, out));
+            clash |= tensor.overlaps(out) && !(may_be_same && same_elements(tensor, out));
         });
         if clash {
             return Err(Error::aliasing(format!("out shares memory with the input `{}`", def.name)).with_help(
-                if op.forms.elementwise {
+                if may_be_same {
                     "out may be an input itself, but not overlap one at other positions; give it its own memory"
                 } else {
                     "this kernel reads inputs after it starts writing; give out its own memory"

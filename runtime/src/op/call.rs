@@ -107,8 +107,8 @@ impl<'a> KernelCall<'a> {
     /// - the arguments match the operator's signature and `element_types`, and are on the outputs' device;
     /// - the outputs match inference for these arguments;
     /// - no code writes the arguments' storages, and no other code accesses those of the outputs;
-    /// - no two outputs overlap, and an output overlaps an argument only if the operator's forms are `elementwise` and
-    ///   both are the same elements.
+    /// - no two outputs overlap, and an output overlaps an argument only if both are the same elements, and the operator's
+    ///   forms are `elementwise`, or it is the first argument of one that `updates`.
     #[inline]
     pub unsafe fn new(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
         let (taken, filled) = (Cell::new(0), Cell::new(false));
@@ -250,7 +250,7 @@ impl<'a> KernelCall<'a> {
     fn check_input(&self, tensor: &Tensor, dtype: DType) {
         assert_eq!(tensor.dtype(), dtype, "the kernel's input type differs from the declared one");
         assert!(tensor.is_on_host(), "{NOT_ON_HOST}");
-        if self.op.forms.elementwise {
+        if self.op.forms.elementwise || self.op.forms.updates {
             let shared = self.outs.iter().any(|out| tensor.overlaps(out));
             assert!(!shared, "an input that is also the output is read by `pointwise::map1` and its like");
         }

@@ -162,6 +162,19 @@ pub fn kernel_argument(span: Span, op: &str, name: &str, known: &[&str]) -> Diag
     ))
 }
 
+/// `updates` of an operator that has nothing to update.
+pub fn updates_signature(span: Span, problem: &str) -> Diagnostic {
+    Diagnostic::error("E0544", "kernels cannot update a copy of the first argument", span, problem)
+        .with_help("`updates: true` is for kernels in Rust that change one tensor, which starts as a copy of the first argument")
+}
+
+/// A kernel that takes what it updates.
+pub fn updates_kernel(span: Span, key: Span) -> Diagnostic {
+    Diagnostic::error("E0545", "this kernel takes the argument that it updates", span, "a result that starts as its copy")
+        .with_secondary(key, "the kernel gets no first argument")
+        .with_help("write a kernel in Rust that takes the other arguments and the result; those of other languages take all")
+}
+
 /// A foreign kernel's symbol that is not a C identifier.
 pub fn kernel_symbol(span: Span, symbol: &str, label: &str) -> Diagnostic {
     let message = match symbol {

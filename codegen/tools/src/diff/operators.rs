@@ -111,7 +111,7 @@ fn is_renamed(old: &Op, old_model: &Model, new: &Op, new_model: &Model) -> bool 
 }
 
 /// Keys of the exported operator that rules cover, or that need none.
-const KNOWN: [&str; 29] = [
+const KNOWN: [&str; 30] = [
     "name",
     "base",
     "signature",
@@ -135,6 +135,7 @@ const KNOWN: [&str; 29] = [
     "since",
     "deprecated",
     "deterministic",
+    "updates",
     "tags",
     "known_as",
     "backward_only",

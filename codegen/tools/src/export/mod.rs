@@ -128,7 +128,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
 
 /// Facts about the operator, apart from its computation.
 fn about(facts: &Facts) -> Value {
-    let Facts { since, deprecated, deterministic, tags, known_as, backward_only } = facts;
+    let Facts { since, deprecated, deterministic, updates, tags, known_as, backward_only } = facts;
     json!({
         "since": since,
         "deprecated": deprecated.as_ref().map(|deprecated| json!({
@@ -136,6 +136,7 @@ fn about(facts: &Facts) -> Value {
             "use": deprecated.instead.as_ref().map(|(name, _)| name),
         })),
         "deterministic": deterministic,
+        "updates": updates,
         "tags": tags,
         "known_as": known_as,
         "backward_only": backward_only,

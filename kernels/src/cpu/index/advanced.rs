@@ -6,7 +6,7 @@ use opsmith_runtime::axes::{Axes, Axis, Walk, axes, merge};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::wrapped;
-use crate::cpu::copy::{copy_into, copy_row, join_row};
+use crate::cpu::copy::{copy_row, join_row};
 use crate::cpu::strides::{broadcast_strides, expect_sizes};
 use crate::infer::{Indexed, Placed, check_mask, indexed, is_mask};
 
@@ -51,23 +51,20 @@ fn index_bits<B: Element>(
     Ok(())
 }
 
-/// `self` with `values`, broadcast to the shape [`index`] would give, put at the indices or, with
-/// `accumulate`, added there. Where an index repeats without `accumulate`, the last value stays.
+/// Puts `values`, broadcast to the shape [`index`] would give, at the indices or, with `accumulate`, adds them there. Where an index repeats without `accumulate`, the last value stays.
 ///
 /// # Errors
 /// If an index is out of range, or the index tensors or the values do not broadcast.
 pub fn index_put<T: Element<Compute: Arithmetic>>(
-    self_: View<'_, T>,
     indices: &[Option<Untyped<'_>>],
     values: View<'_, T>,
     accumulate: bool,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    expect_sizes(out.sizes(), self_.sizes())?;
-    let places = Places::new(out.sizes(), out.strides(), indices)?;
+    let (sizes, data): (Dims, Dims) = (out.sizes().into(), out.strides().into());
+    let places = Places::new(&sizes, &data, indices)?;
     let strides = broadcast_strides(values.sizes(), values.strides(), &places.result.sizes)?;
     let Paths { pairs, rest, row } = places.against(&places.result.sizes, &strides)?;
-    copy_into(&self_, &mut out)?;
     let (source, target) = (values.as_ptr(), out.as_mut_ptr());
     let add = |old: T, new: T| T::from_compute(Arithmetic::add(old.to_compute(), new.to_compute()));
     for (data, result) in pairs {

@@ -10,7 +10,7 @@ use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
-use crate::cpu::copy::{copy_into, copy_row, join_row};
+use crate::cpu::copy::{copy_row, join_row};
 use crate::cpu::strides::expect_sizes;
 use crate::math::{maximum, minimum};
 
@@ -60,28 +60,25 @@ fn gather_bits<B: Element>(
     })
 }
 
-/// `self` with elements of `src` put at the indices: `out[index[i][j]][j] = src[i][j]` for dimension
-/// 0. Where an index repeats, the last element in row-major order stays.
+/// Puts elements of `src` at the indices: `out[index[i][j]][j] = src[i][j]` for dimension 0. Where an index repeats, the last element in row-major order stays.
 ///
 /// # Errors
 /// If an index is negative or not less than the dimension's size, or the shapes do not fit.
 pub fn scatter<T: Element>(
-    self_: View<'_, T>,
     dim: i64,
     index: View<'_, i64>,
     src: View<'_, T>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     // SAFETY: elements are moved.
-    put(&self_.bits(), dim, &index, &src.bits(), unsafe { out.bits() })
+    put(dim, &index, &src.bits(), unsafe { out.bits() })
 }
 
-/// `self` with one value put at the indices.
+/// Puts one value at the indices.
 ///
 /// # Errors
 /// If an index is negative or not less than the dimension's size, or the shapes do not fit.
 pub fn scatter_value<T: Element>(
-    self_: View<'_, T>,
     dim: i64,
     index: View<'_, i64>,
     value: Scalar,
@@ -92,31 +89,24 @@ pub fn scatter_value<T: Element>(
     // SAFETY: every position is that of the one value.
     let src = unsafe { View::from_raw(&raw const value, index.sizes(), &strides) };
     // SAFETY: elements are moved.
-    put(&self_.bits(), dim, &index, &src.bits(), unsafe { out.bits() })
+    put(dim, &index, &src.bits(), unsafe { out.bits() })
 }
 
-fn put<B: Element>(
-    self_: &View<'_, B>,
-    dim: i64,
-    index: &View<'_, i64>,
-    src: &View<'_, B>,
-    out: ViewMut<'_, B>,
-) -> Result<()> {
-    scatter_with(self_, dim, index, src, out, |_, new| new)
+fn put<B: Element>(dim: i64, index: &View<'_, i64>, src: &View<'_, B>, out: ViewMut<'_, B>) -> Result<()> {
+    scatter_with(dim, index, src, out, |_, new| new)
 }
 
-/// `self` with elements of `src` added at the indices.
+/// Adds elements of `src` at the indices.
 ///
 /// # Errors
 /// If an index is negative or not less than the dimension's size, or the shapes do not fit.
 pub fn scatter_add<T: Element<Compute: Arithmetic>>(
-    self_: View<'_, T>,
     dim: i64,
     index: View<'_, i64>,
     src: View<'_, T>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    scatter_with(&self_, dim, &index, &src, out, |old, new| {
+    scatter_with(dim, &index, &src, out, |old, new| {
         T::from_compute(Arithmetic::add(old.to_compute(), new.to_compute()))
     })
 }
@@ -184,17 +174,15 @@ fn unknown_reduction(got: &str, known: &str) -> Error {
 }
 
 fn scatter_with<T: Element>(
-    self_: &View<'_, T>,
     dim: i64,
     index: &View<'_, i64>,
     src: &View<'_, T>,
     mut out: ViewMut<'_, T>,
     join: impl Fn(T, T) -> T,
 ) -> Result<()> {
-    expect_sizes(out.sizes(), self_.sizes())?;
     let places = Places::new(out.sizes(), out.strides(), dim, index)?;
     check_source(index, src)?;
-    copy_into(self_, &mut out)?;
+    places.check(index)?;
     let (source, target) = (src.as_ptr(), out.as_mut_ptr());
     places.for_each_row(index, src.strides(), &mut |row| {
         let [index_step, data_step, source_step] = row.axis.steps;
@@ -265,6 +253,23 @@ impl Places {
             .with_help(format!("it needs as many dimensions, none larger except dimension {dim}")));
         }
         Ok(Places { dim, size: sizes.get(dim).copied().unwrap_or(0), strides: strides.into() })
+    }
+
+    /// Refuses indices out of range, before any is followed.
+    fn check(&self, index: &View<'_, i64>) -> Result<()> {
+        let strides = Dims::from_elem(0, index.dim());
+        self.for_each_row(index, &strides, &mut |row| {
+            let (step, length) = (row.axis.steps[0], row.axis.size);
+            // SAFETY: the row is one of the view.
+            let at = |element: i64| unsafe { *index.as_ptr().offset((row.index + element * step) as isize) };
+            let length = if step == 0 { length.min(1) } else { length };
+            let misses = |element: i64| at(element) as u64 >= self.size as u64;
+            // All at once, since a branch for each takes longer.
+            if (0..length).fold(false, |any, element| any | misses(element)) {
+                (0..length).try_for_each(|element| checked(at(element), self.size, self.dim).map(drop))?;
+            }
+            Ok(())
+        })
     }
 
     /// How far an index leads along the indexed dimension.

@@ -61,17 +61,15 @@ fn index_select_bits<B: Element>(
 /// # Errors
 /// If an index is negative or not less than the dimension's size, or the shapes do not fit.
 pub fn index_add<T: Element<Compute: Arithmetic>>(
-    self_: View<'_, T>,
     dim: i64,
     index: View<'_, i64>,
     source: View<'_, T>,
     alpha: Scalar,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let dim = wrap_dim(dim, self_.dim())?;
-    let index = checked_indices(&index, self_.sizes().get(dim).copied().unwrap_or(1), dim)?;
-    expect_sizes(out.sizes(), self_.sizes())?;
-    let mut sizes: Dims = self_.sizes().into();
+    let dim = wrap_dim(dim, out.dim())?;
+    let index = checked_indices(&index, out.sizes().get(dim).copied().unwrap_or(1), dim)?;
+    let mut sizes: Dims = out.sizes().into();
     if let Some(size) = sizes.get_mut(dim) {
         *size = index.len() as i64;
     }
@@ -84,7 +82,6 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
             ShapeText(&sizes)
         )));
     }
-    copy_into(&self_, &mut out)?;
     let alpha = T::Compute::from_scalar(alpha);
     let add = |old: T, new: T| {
         T::from_compute(Arithmetic::add(old.to_compute(), Arithmetic::mul(alpha, new.to_compute())))

@@ -29,9 +29,9 @@ fn slices() {
                 at[dim] = index.at(&[at[dim]]);
                 assert_eq!(got, input.at(&at));
             }
-            let mut sum = Array::zeros(&input.sizes);
+            let mut sum = input.clone();
             let alpha = Scalar::Float(0.5);
-            index_add(input.view(), dim as i64, index.view(), out.view(), alpha, sum.view_mut()).unwrap();
+            index_add(dim as i64, index.view(), out.view(), alpha, sum.view_mut()).unwrap();
             for at in indices(&input.sizes) {
                 // Indices 0 and 1 occur twice.
                 let times = if at[dim] < 2 { 2.0 } else { 1.0 };
@@ -81,9 +81,9 @@ fn gathering_and_scattering() {
                 continue;
             }
             let mut expected = input.clone();
-            let (mut put, mut added) = (Array::zeros(&input.sizes), Array::zeros(&input.sizes));
-            scatter(input.view(), dim as i64, index.view(), out.view(), put.view_mut()).unwrap();
-            scatter_add(input.view(), dim as i64, index.view(), out.view(), added.view_mut()).unwrap();
+            let (mut put, mut added) = (input.clone(), input.clone());
+            scatter(dim as i64, index.view(), out.view(), put.view_mut()).unwrap();
+            scatter_add(dim as i64, index.view(), out.view(), added.view_mut()).unwrap();
             let mut sums: Vec<f64> = input.to_vec();
             let all = indices(&input.sizes);
             for at in indices(&index.sizes) {
@@ -113,8 +113,8 @@ fn runs_of_one_index_are_rows() {
         for input in [dense(&[5, width]), dense(&[width, 5]).permuted(&[1, 0])] {
             let mut out = Array::zeros(&[4, width]);
             gather(input.view(), 0, places.view(), false, out.view_mut()).unwrap();
-            let mut sum = Array::zeros(&[5, width]);
-            scatter_add(input.view(), 0, places.view(), out.view(), sum.view_mut()).unwrap();
+            let mut sum = input.clone();
+            scatter_add(0, places.view(), out.view(), sum.view_mut()).unwrap();
             let mut expected: Vec<f64> = input.to_vec();
             for at in indices(&[4, width]) {
                 let place = [places.at(&at), at[1]];
@@ -124,9 +124,9 @@ fn runs_of_one_index_are_rows() {
             assert_eq!(sum.to_vec(), expected);
         }
         // Along the last dimension, elements of a run have one place.
-        let mut out = Array::zeros(&[4, 5]);
+        let mut out = dense(&[4, 5]);
         let ones = Array::new(&[4, width], vec![1.0; 4 * width as usize]);
-        scatter_add(dense(&[4, 5]).view(), 1, places.view(), ones.view(), out.view_mut()).unwrap();
+        scatter_add(1, places.view(), ones.view(), out.view_mut()).unwrap();
         for at in indices(&[4, 5]) {
             let times = (0..width).filter(|&column| places.at(&[at[0], column]) == at[1]).count();
             let expected = (0..times).fold(dense(&[4, 5]).at(&at), |sum, _| sum + 1.0);
@@ -161,8 +161,8 @@ fn reductions_while_scattering() {
         .unwrap();
     assert_eq!(out.to_vec(), [4.0]);
     assert!(run("median", true).unwrap_err().help().unwrap().contains("amax"));
-    let mut out = Array::zeros(&[3]);
-    scatter_value(base.view(), 0, index.view(), Scalar::Int(7), out.view_mut()).unwrap();
+    let mut out = base.clone();
+    scatter_value(0, index.view(), Scalar::Int(7), out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [7.0, 2.0, 7.0]);
 }
 
@@ -188,14 +188,27 @@ fn several_indices_at_once() {
 }
 
 #[test]
+fn an_index_out_of_range_changes_nothing() {
+    let (ones, index) = (Array::new(&[3], [1.0; 3]), ints(&[3], &[0, 1, 2]));
+    let mut out = Array::new(&[2], [5.0, 6.0]);
+    assert!(scatter_add(0, index.view(), ones.view(), out.view_mut()).is_err());
+    assert!(scatter(0, index.view(), ones.view(), out.view_mut()).is_err());
+    assert!(scatter_value(0, index.view(), Scalar::Int(7), out.view_mut()).is_err());
+    assert!(index_add(0, index.view(), ones.view(), Scalar::Int(1), out.view_mut()).is_err());
+    assert!(index_put(&[Some(index.view().into())], ones.view(), true, out.view_mut()).is_err());
+    assert_eq!(out.to_vec(), [5.0, 6.0]);
+}
+
+#[test]
 fn putting_values() {
     let input = Array::new(&[2, 3], [0i32, 1, 2, 3, 4, 5]);
     let at = ints(&[3], &[0, -1, 0]);
     let values = Array::new(&[2, 1], [10i32, 20]);
-    let mut out = Array::zeros(&[2, 3]);
-    index_put(input.view(), &[None, Some(at.view().into())], values.view(), true, out.view_mut()).unwrap();
+    let mut out = input.clone();
+    index_put(&[None, Some(at.view().into())], values.view(), true, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [20, 1, 12, 43, 4, 25]);
-    index_put(input.view(), &[None, Some(at.view().into())], values.view(), false, out.view_mut()).unwrap();
+    let mut out = input.clone();
+    index_put(&[None, Some(at.view().into())], values.view(), false, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [10, 1, 10, 20, 4, 20]);
 }
 

@@ -132,7 +132,7 @@ fn cube_kernel(call: &KernelCall<'_>) -> Result<()> {
 }
 
 pub static CUBE: OpDef = OpDef {
-    forms: Forms { inplace: Some("cube_"), out: None, elementwise: true },
+    forms: Forms { inplace: Some("cube_"), out: None, elementwise: true, ..Forms::NONE },
     infer: Some(|args| like(args, &[DType::F64])),
     kernels: table!(F64 => cube_kernel),
     composite: Some(cube_compose),
@@ -172,7 +172,7 @@ fn step_kernel(call: &KernelCall<'_>) -> Result<()> {
 }
 
 pub static STEP: OpDef = OpDef {
-    forms: Forms { inplace: Some("step_"), out: None, elementwise: true },
+    forms: Forms { inplace: Some("step_"), out: None, elementwise: true, ..Forms::NONE },
     infer: Some(|args| like(args, &[DType::F64])),
     kernels: table!(F64 => step_kernel),
     ..blank("step", UNARY, ONE)

@@ -38,7 +38,7 @@ pub const fn result(name: Option<&'static str>) -> ReturnDef {
     ReturnDef { name, ty: TENSOR }
 }
 
-const NO_FORMS: Forms = Forms { inplace: None, out: None, elementwise: true };
+const NO_FORMS: Forms = Forms { inplace: None, out: None, elementwise: true, ..Forms::NONE };
 pub const UNARY: &[ArgDef] = &[arg("self", ArgKind::Tensor)];
 const BINARY: &[ArgDef] = &[arg("self", ArgKind::Tensor), arg("other", ArgKind::Tensor)];
 pub const ONE: &[ReturnDef] = &[result(None)];
@@ -111,7 +111,7 @@ pub fn same_gradient(context: &GradContext<'_>) -> Formulas {
 }
 
 pub static PLUS: OpDef = OpDef {
-    forms: Forms { inplace: Some("plus_"), out: Some("plus.out"), elementwise: true },
+    forms: Forms { inplace: Some("plus_"), out: Some("plus.out"), elementwise: true, ..Forms::NONE },
     infer: Some(infer_broadcast),
     custom: None,
     uniform: UniformCall::Same,
@@ -151,7 +151,7 @@ fn times_other(context: &GradContext<'_>) -> Formulas {
 }
 
 pub static TIMES: OpDef = OpDef {
-    forms: Forms { inplace: Some("times_"), out: Some("times.out"), elementwise: true },
+    forms: Forms { inplace: Some("times_"), out: Some("times.out"), elementwise: true, ..Forms::NONE },
     infer: Some(infer_broadcast),
     custom: None,
     uniform: UniformCall::Same,
@@ -215,7 +215,7 @@ fn exponential_self(context: &GradContext<'_>) -> Formulas {
 }
 
 pub static EXPONENTIAL: OpDef = OpDef {
-    forms: Forms { inplace: Some("exponential_"), out: None, elementwise: true },
+    forms: Forms { inplace: Some("exponential_"), out: None, elementwise: true, ..Forms::NONE },
     infer: Some(infer_unary),
     custom: None,
     uniform: UniformCall::Same,
@@ -251,7 +251,7 @@ fn squared_self(context: &GradContext<'_>) -> Formulas {
 }
 
 pub static SQUARED: OpDef = OpDef {
-    forms: Forms { inplace: Some("squared_"), out: None, elementwise: true },
+    forms: Forms { inplace: Some("squared_"), out: None, elementwise: true, ..Forms::NONE },
     infer: Some(infer_unary),
     custom: None,
     uniform: UniformCall::Same,

@@ -3,7 +3,7 @@
 
 pub static PLUS_TENSOR: OpDef = OpDef {
     doc: "Adds `alpha * other` to `self`.\n\nA second paragraph.",
-    forms: Forms { inplace: Some("plus_.Tensor"), out: Some("plus.out"), elementwise: true },
+    forms: Forms { inplace: Some("plus_.Tensor"), out: Some("plus.out"), elementwise: true, updates: false },
     infer: Some(inference::plus_tensor_infer),
     rules: Some(&rules::PLUS_TENSOR),
     uniform: UniformCall::Same,
@@ -25,7 +25,7 @@ pub static PLUS_TENSOR: OpDef = OpDef {
 
 pub static PLUS_SCALAR: OpDef = OpDef {
     doc: "Adds `alpha * other` to each element; one function with `plus.Tensor`, but for the out form.",
-    forms: Forms { inplace: Some("plus_.Scalar"), out: None, elementwise: true },
+    forms: Forms { inplace: Some("plus_.Scalar"), out: None, elementwise: true, updates: false },
     infer: Some(inference::plus_scalar_infer),
     rules: Some(&rules::PLUS_SCALAR),
     uniform: UniformCall::Same,
@@ -47,7 +47,7 @@ pub static PLUS_SCALAR: OpDef = OpDef {
 
 pub static GROWN: OpDef = OpDef {
     doc: "Grows each element; integers become floats.",
-    forms: Forms { inplace: Some("grown_"), out: Some("grown.out"), elementwise: true },
+    forms: Forms { inplace: Some("grown_"), out: Some("grown.out"), elementwise: true, updates: false },
     infer: Some(inference::grown_infer),
     rules: Some(&rules::GROWN),
     uniform: UniformCall::SameIfInexact,
@@ -68,7 +68,7 @@ pub static GROWN: OpDef = OpDef {
 
 pub static PRODUCT: OpDef = OpDef {
     doc: "The matrix product.",
-    forms: Forms { inplace: None, out: Some("product.out"), elementwise: false },
+    forms: Forms { inplace: None, out: Some("product.out"), elementwise: false, updates: false },
     infer: Some(inference::product_infer),
     rules: Some(&rules::PRODUCT),
     element_types: &[Dispatch, Dispatch],

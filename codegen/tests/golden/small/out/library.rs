@@ -38,7 +38,7 @@ rt::library::register!(& LIBRARY);
 /// takes these arguments with the fewest conversions, the first declared of equals. Names in other
 /// libraries (`torch.abs`, `aten::abs`, `abs_out`) are found as the spec says.
 ///
-/// Arguments are given by position, keyword arguments by name; what is left out takes its
+/// Arguments are given by position, keyword arguments by name; an argument left out takes its
 /// default. An in-place or out form is called by its own name, or by giving `out`.
 ///
 /// # Errors
