@@ -58,8 +58,8 @@ fn chains(harness: &mut Harness) -> Result<()> {
 /// Chains of element-wise calls, eager, and as graphs with and without fusion.
 fn fusion(harness: &mut Harness) -> Result<()> {
     for (name, rows) in [("1e5", 100), ("1e6", 1000), ("1e7", 10_000)] {
-        let work = Work { bytes: 8 * 1000 * rows as u64, ..CALL };
-        let (x, bias) = (normal([rows, 1000])?, normal([1000])?);
+        let work = Work::memory(8.0, 1000.0 * rows as f64);
+        let (x, bias) = (normal(&[rows, 1000])?, normal(&[1000])?);
         let activation = |x: &[Tensor]| {
             // A gated unit: a bias that is broadcast, two activations, and products.
             let shifted = x[0].add(&x[1])?;
