@@ -324,6 +324,20 @@ fn updates_in_place_are_traced_and_differentiated() {
             assert_eq!(graph.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), eager);
         }
     }
+    // The functional forms need no copy of what nothing else reads, and one of what the source is.
+    let forms = |x: &[Tensor]| x[0].mul(2.0)?.index_add(0, &x[1], &x[2])?.tril()?.mul(&x[0]);
+    let reuse = opsmith::graph::Passes::none().with(opsmith::graph::Pass::InPlaceReuse);
+    let graph = Graph::trace(forms, &inputs).unwrap().optimize(&reuse);
+    assert_eq!(graph.memory().unwrap().planned, 128);
+    assert_eq!(graph.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), eager);
+    let shared = |x: &[Tensor]| {
+        let y = x[0].mul(2.0)?;
+        y.index_add(0, &x[1], &y.narrow(0, 0, 2)?)?.mul(3.0)
+    };
+    let graph = Graph::trace(shared, &inputs).unwrap().optimize(&reuse);
+    assert_eq!(graph.memory().unwrap().planned, 256);
+    let eager = shared(&inputs).unwrap().to_vec::<f64>().unwrap();
+    assert_eq!(graph.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), eager);
     let tracked = [inputs[0].requires_grad_(true).unwrap(), inputs[2].requires_grad_(true).unwrap()];
     let out = function(&[tracked[0].clone(), inputs[1].clone(), tracked[1].clone()]).unwrap();
     let grads =

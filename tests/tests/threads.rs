@@ -64,6 +64,21 @@ fn a_number_of_threads_changes_no_bit() {
         let transposed = a.t()?.add(&b.t()?)?;
         Ok(vec![a.add(&row)?, a.mul(&column)?, transposed, a.t()?.contiguous()?, a.to_dtype(DType::BF16)?])
     });
+    let places =
+        Tensor::from_slice(&(0..630_000i64).map(|at| at * 7919 % 700).collect::<Vec<_>>(), &[700, 900])
+            .unwrap();
+    compare("indices", || {
+        let rows = places.narrow(1, 0, 1)?.reshape([-1])?;
+        Ok(vec![
+            a.index_select(0, &rows)?,
+            a.index_select(1, &rows)?,
+            a.gather(0, &places)?,
+            a.t()?.gather(1, &places.t()?)?,
+            a.embedding(&places.narrow(1, 3, 5)?)?,
+            a.index_add(0, &rows, &b)?,
+            a.scatter_add(0, &places, &b)?,
+        ])
+    });
     compare("reductions", || {
         Ok(vec![
             a.sum()?,

@@ -4,9 +4,10 @@
 //! the place along `dim`; the other coordinates are its own.
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
-use opsmith_runtime::axes::{Axis, Walk, axes, merge};
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, merge};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
@@ -38,14 +39,14 @@ fn gather_bits<B: Element>(
 ) -> Result<()> {
     expect_sizes(out.sizes(), index.sizes())?;
     let places = Places::new(self_.sizes(), self_.strides(), dim, &index)?;
-    let target = out.as_mut_ptr();
+    let target = Shared(out.as_mut_ptr());
     let out_strides: Dims = out.strides().into();
-    places.for_each_row(&index, &out_strides, &mut |row| {
-        // SAFETY: the rows are rows of the views; each index is checked before it is followed.
+    places.share_rows(&index, &out_strides, &|row| {
+        // SAFETY: the rows are rows of the views, and each has one thread; each index is checked before it is followed.
         unsafe {
             let indices = index.as_ptr().offset(row.index as isize);
             let source = self_.as_ptr().offset(row.data as isize);
-            let target = target.offset(row.other as isize);
+            let target = target.at(row.other);
             let [index_step, data_step, out_step] = row.axis.steps;
             places.for_each_run(indices, index_step, row.axis.size, |from, first, length| {
                 let source = source.offset(from + (first * data_step) as isize);
@@ -329,15 +330,41 @@ impl Places {
         if index.numel() == 0 {
             return Ok(());
         }
+        let (outer, axis) = self.rows(index, other);
+        for [index, data, other] in Walk::new(&outer) {
+            body(Row { index, data, other, axis })?;
+        }
+        Ok(())
+    }
+
+    /// As [`Places::for_each_row`], in several threads if it takes long, each stretch in one.
+    fn share_rows(
+        &self,
+        index: &View<'_, i64>,
+        other: &[i64],
+        body: &(dyn Fn(Row) -> Result<()> + Sync),
+    ) -> Result<()> {
+        if index.numel() == 0 {
+            return Ok(());
+        }
+        let (outer, axis) = self.rows(index, other);
+        let chunk = CHUNK.div_ceil(axis.size as usize);
+        parallel::try_for_each_range(count(&outer), chunk, |range| {
+            for [index, data, other] in Walk::starting_at(&outer, range.start).take(range.len()) {
+                body(Row { index, data, other, axis })?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The first positions of stretches, and the positions of one.
+    fn rows(&self, index: &View<'_, i64>, other: &[i64]) -> (Axes<3>, Axis<3>) {
         let mut fixed = self.strides.clone();
         fixed[self.dim] = 0;
         let strides = [index.strides(), &fixed[..], other];
         let mut outer = merge(axes(index.sizes(), strides, |_| true));
         let axis = outer.pop().unwrap_or(Axis { size: 1, steps: [1; 3] });
-        for [index, data, other] in Walk::new(&outer) {
-            body(Row { index, data, other, axis })?;
-        }
-        Ok(())
+        (outer, axis)
     }
 
     /// Calls `body` with the position in the data and in the third view of each element of the index.

@@ -1,9 +1,12 @@
 //! Whole slices at indices along one dimension.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::axes::{Axes, Axis, Walk, axes, merge};
+use std::ops::Range;
+
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, merge};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
@@ -40,18 +43,21 @@ fn index_select_bits<B: Element>(
     sizes[dim] = index.len() as i64;
     expect_sizes(out.sizes(), &sizes)?;
     let slices = Slices::new(self_.sizes(), [self_.strides(), out.strides()], dim);
-    let target = out.as_mut_ptr();
-    slices.for_each_row(&index, |from, to, row| {
-        // SAFETY: the rows lie inside the views, since the indices were checked.
-        unsafe {
-            copy_row(
-                self_.as_ptr().offset(from as isize),
-                row.steps[0],
-                target.offset(to as isize),
-                row.steps[1],
-                row.size as usize,
-            );
-        }
+    let target = Shared(out.as_mut_ptr());
+    let count = slices.count(&index);
+    parallel::for_each_range(count, chunk_of_rows(out.sizes(), count), |range| {
+        slices.for_each_row(&index, range, |from, to, row| {
+            // SAFETY: the rows lie inside the views, since the indices were checked, and each is in one range.
+            unsafe {
+                copy_row(
+                    self_.as_ptr().offset(from as isize),
+                    row.steps[0],
+                    target.at(to),
+                    row.steps[1],
+                    row.size as usize,
+                );
+            }
+        });
     });
     Ok(())
 }
@@ -93,7 +99,7 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
         return Ok(());
     }
     let slices = Slices::new(source.sizes(), [out.strides(), source.strides()], dim);
-    slices.for_each_row(&index, |to, from, row| {
+    slices.for_each_row(&index, 0..slices.count(&index), |to, from, row| {
         let ([to_step, from_step], length) = (row.steps, row.size as usize);
         // SAFETY: the rows lie inside the views, since the indices were checked.
         unsafe {
@@ -139,17 +145,22 @@ fn embedding_bits<B: Element>(
     expect_sizes(out.sizes(), &sizes)?;
     let places = axes(indices.sizes(), [indices.strides(), out.strides()], |_| true);
     let out_step = out.strides()[indices.dim()];
-    let target = out.as_mut_ptr();
-    for [at, to] in Walk::new(&merge(places)) {
-        // SAFETY: a position of the index view.
-        let number = checked(unsafe { indices.at(at) }, rows.size, 0)?;
-        // SAFETY: the row was checked to be one of the table's; the output row is one of `out`'s.
-        unsafe {
-            let source = weight.as_ptr().offset((number * rows.steps[0]) as isize);
-            copy_row(source, row.steps[0], target.offset(to as isize), out_step, row.size as usize);
+    let places = merge(places);
+    let count = count(&places);
+    let chunk = chunk_of_rows(out.sizes(), count);
+    let target = Shared(out.as_mut_ptr());
+    parallel::try_for_each_range(count, chunk, |range| {
+        for [at, to] in Walk::starting_at(&places, range.start).take(range.len()) {
+            // SAFETY: a position of the index view.
+            let number = checked(unsafe { indices.at(at) }, rows.size, 0)?;
+            // SAFETY: the row was checked to be one of the table's; the output row is one of `out`'s, in one range.
+            unsafe {
+                let source = weight.as_ptr().offset((number * rows.steps[0]) as isize);
+                copy_row(source, row.steps[0], target.at(to), out_step, row.size as usize);
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The gradient of [`embedding`] for `weight`: each row is the sum of the gradients of its uses.
@@ -228,6 +239,12 @@ fn checked_indices(index: &View<'_, i64>, size: i64, dim: usize) -> Result<Scrat
     index.iter().map(|index| checked(index, size, dim)).collect()
 }
 
+/// Rows of a range for one thread, of `count` that together have these sizes.
+fn chunk_of_rows(sizes: &[i64], count: usize) -> usize {
+    let elements = sizes.iter().product::<i64>() as usize / count.max(1);
+    CHUNK.div_ceil(elements.max(1))
+}
+
 /// Two views as stacks of slices along one dimension: the first is indexed, the second walked.
 struct Slices {
     outer: Axes<2>,
@@ -247,12 +264,23 @@ impl Slices {
         }
     }
 
-    /// Calls `body` with the positions in both views of each row of each slice.
-    fn for_each_row(&self, index: &[i64], mut body: impl FnMut(i64, i64, &Axis<2>)) {
-        for start in Walk::new(&self.outer) {
-            for (number, &index) in (0..).zip(index) {
-                let indexed = start[0] + index * self.steps[0];
-                let walked = start[1] + number * self.steps[1];
+    /// Number of slices at the indices.
+    fn count(&self, index: &[i64]) -> usize {
+        count(&self.outer) * index.len()
+    }
+
+    /// Calls `body` with the positions in both views of each row of some slices.
+    fn for_each_row(&self, index: &[i64], slices: Range<usize>, mut body: impl FnMut(i64, i64, &Axis<2>)) {
+        if slices.is_empty() {
+            return;
+        }
+        let stacks = slices.start / index.len()..slices.end.div_ceil(index.len());
+        for (stack, start) in stacks.clone().zip(Walk::starting_at(&self.outer, stacks.start)) {
+            let first = stack * index.len();
+            let numbers = slices.start.max(first) - first..slices.end.min(first + index.len()) - first;
+            for number in numbers {
+                let indexed = start[0] + index[number] * self.steps[0];
+                let walked = start[1] + number as i64 * self.steps[1];
                 if self.inner.is_empty() {
                     body(indexed, walked, &self.row);
                     continue;

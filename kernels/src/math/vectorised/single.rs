@@ -13,12 +13,27 @@ const LN_2_HIGH: f32 = f32::from_bits(0x3F31_8000);
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
 /// eˣ.
-///
-/// Source: Cephes' polynomial for |r| ≤ ln 2 / 2; the rest as [`double::exp`].
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     let x = select(x > 89.0, 89.0, x);
     let x = select(x < -104.0, -104.0, x);
+    let (value, exponent) = exp_parts(x);
+    let half = exponent >> 1;
+    value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
+}
+
+/// eˣ for x between -87 and 88, where it is a normal number.
+#[inline(always)]
+fn exp_moderate(x: f32) -> f32 {
+    let (value, exponent) = exp_parts(x);
+    value * power_of_two(exponent)
+}
+
+/// m and an exponent k, where eˣ = 2ᵏ m, and m is between √½ and √2.
+///
+/// Source: Cephes' polynomial for |r| ≤ ln 2 / 2; the rest as [`double::exp`].
+#[inline(always)]
+fn exp_parts(x: f32) -> (f32, i32) {
     let rounded = x.mul_add(LOG2_E, ROUNDER);
     let n = rounded - ROUNDER;
     let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
@@ -32,9 +47,7 @@ pub fn exp(x: f32) -> f32 {
         0.5
     );
     let value = series.mul_add(r * r, r) + 1.0;
-    let exponent = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32;
-    let half = exponent >> 1;
-    value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
+    (value, rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32)
 }
 
 /// 2ˣ.
@@ -142,7 +155,7 @@ pub fn tanh(x: f32) -> f32 {
         -3.333_328e-1
     );
     let near = (series * z).mul_add(x, x);
-    let far = 1.0 - 2.0 / (exp(2.0 * size) + 1.0);
+    let far = 1.0 - 2.0 / (exp_moderate(2.0 * select(size > 44.0, 44.0, size)) + 1.0);
     // The sign of zero gets lost on the way.
     select(size < 0.625, near, far).copysign(x)
 }
@@ -170,7 +183,7 @@ pub fn erf(x: f32) -> f32 {
     let exponent = high.mul_add(t * t, low);
     let exponent = polynomial!(t; exponent, -1.067_778_8e-1, -6.348_467e-1, -1.287_175_1e-1);
     let exponent = exponent.mul_add(t, -t);
-    let far = (1.0 - exp(exponent)).copysign(x);
+    let far = (1.0 - exp_moderate(exponent)).copysign(x);
     select(size > 0.927_734_4, far, select(size >= 0.0, near, x))
 }
 

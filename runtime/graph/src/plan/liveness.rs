@@ -208,7 +208,8 @@ impl BufferAssignment {
 }
 
 /// The buffers of an element-wise call's input and output if the output can reuse the input's memory: the input is dead
-/// afterwards, and both have the same layout.
+/// afterwards, and both have the same layout. Of a call that updates a copy of its first argument, that is the input, which
+/// then is not copied.
 fn takes_over(
     graph: &Graph,
     liveness: &Liveness,
@@ -220,7 +221,8 @@ fn takes_over(
     let [out] = node.outs.as_slice() else { return None };
     let to = graph.buffer_of(*out).index();
     let made_here = graph.buffers[to].root == *out && liveness.live_ranges[to]?.0 == level;
-    if !op.forms.elementwise || !made_here || !liveness.in_arena(graph, to) {
+    let updates = op.forms.updates;
+    if !(op.forms.elementwise || updates) || !made_here || !liveness.in_arena(graph, to) {
         return None;
     }
     let wanted = layouts[out.index()].as_ref()?;
@@ -241,9 +243,13 @@ fn takes_over(
                     && layouts[other.index()].as_ref() == Some(wanted));
         };
         node.args.iter().for_each(|arg| arg.for_each_tensor(&mut look));
-        (from != to && dies && alike && only_so).then_some(from)
+        let mut read_otherwise = false;
+        let mut read = |other: TensorId| read_otherwise |= graph.buffer_of(other).index() == from;
+        node.args.iter().skip(1).filter(|_| updates).for_each(|arg| arg.for_each_tensor(&mut read));
+        (from != to && dies && alike && only_so && !read_otherwise).then_some(from)
     };
-    node.args.iter().find_map(|arg| match arg {
+    let candidates = if updates { 1 } else { node.args.len() };
+    node.args.iter().take(candidates).find_map(|arg| match arg {
         Argument::Tensor(id) => Some((fits(*id)?, to)),
         _ => None,
     })
