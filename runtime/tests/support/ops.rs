@@ -34,7 +34,7 @@ pub fn unary(
         outs.iter().map(|(name, _)| ReturnDef { name: *name, ty: required(ArgKind::Tensor) }).collect();
     let schema = Schema { text: "", args: ARGS, returns: Vec::leak(returns) };
     Box::leak(Box::new(OpDef {
-        forms: Forms { inplace: Some("tests_"), out: Some("tests.out"), elementwise },
+        forms: Forms { inplace: Some("tests_"), out: Some("tests.out"), elementwise, ..Forms::NONE },
         infer: Some(infer),
         element_types: &[ElementType::Dispatch],
         // SAFETY: a test's kernel accesses the call by safe functions, which check it.
