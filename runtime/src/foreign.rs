@@ -24,6 +24,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::lists::Text;
 use crate::op::KernelCall;
+use crate::parallel::{self, Shared};
 use crate::random::{Generator, Stream, default_generator};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
@@ -250,7 +251,11 @@ pub struct RawContext {
     allocate: unsafe extern "C" fn(*mut RawContext, usize) -> *mut c_void,
     /// Written up to a zero byte by `opsmith_fail`; the rest is never read.
     message: [MaybeUninit<c_char>; MESSAGE_SIZE],
+    parallel_for: unsafe extern "C" fn(*mut RawContext, i64, i64, RangeBody, *mut c_void),
 }
+
+/// A function of a range in the C interface: its data, the first number, and the last and one.
+type RangeBody = unsafe extern "C" fn(*mut c_void, i64, i64);
 
 /// The context of one call of a foreign kernel: its error message, its scratch memory, its stream.
 ///
@@ -277,6 +282,7 @@ impl KernelContext {
             stream: std::ptr::null_mut(),
             allocate: allocate_scratch,
             message,
+            parallel_for,
         };
         KernelContext { raw, function, source, device, scratch: SmallVec::new() }
     }
@@ -332,6 +338,23 @@ impl KernelContext {
             .collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+/// # Safety
+/// The body may be called with the data and any range below `count`, from several threads at once.
+unsafe extern "C" fn parallel_for(
+    _context: *mut RawContext,
+    count: i64,
+    chunk: i64,
+    body: RangeBody,
+    data: *mut c_void,
+) {
+    let data = Shared(data.cast::<u8>());
+    let number = |number: i64| usize::try_from(number).unwrap_or(0);
+    parallel::for_each_range(number(count), number(chunk).max(1), |range| {
+        // SAFETY: the caller's promise.
+        unsafe { body(data.at(0).cast(), range.start as i64, range.end as i64) }
+    });
 }
 
 /// # Safety

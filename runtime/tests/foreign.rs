@@ -16,7 +16,7 @@ use opsmith_runtime::foreign::{
 };
 use opsmith_runtime::random::{Generator, Integers, Normal, Stream, Uniform};
 use opsmith_runtime::{
-    Backend, Complex64, DType, Device, ErrorKind, MemoryFormat, Scalar, Tensor, bf16, f16,
+    Backend, Complex64, DType, Device, ErrorKind, MemoryFormat, Scalar, Tensor, bf16, f16, parallel,
 };
 use support::{strided, temporary_folder};
 
@@ -220,6 +220,33 @@ fn optional_attributes_are_null_when_absent() {
         context.check(status).unwrap();
         assert_eq!(out.to_vec::<f16>().unwrap(), [f16::from_f32(expected); 3]);
     }
+}
+
+/// Ranges in several threads, and the exception of the first that has one, however they ran.
+#[test]
+fn loops_of_foreign_kernels_use_several_threads() {
+    type Squares = unsafe extern "C" fn(*mut RawContext, i64, *mut ForeignTensor) -> c_int;
+    let call = |threads: usize, count: i64, failing: i64| {
+        parallel::set_num_threads(threads).unwrap();
+        let out = Tensor::from_slice(&vec![-1.0; count as usize], &[count]).unwrap();
+        let mut context = context("test_squares");
+        let mut result = ForeignTensor::of(&out);
+        // SAFETY: `test_squares` has this type; no other code uses the output.
+        let status = unsafe {
+            function::<Squares>("test_squares")(context.as_raw(), failing, std::ptr::from_mut(&mut result))
+        };
+        context.check(status).map(|()| out.to_vec::<f64>().unwrap())
+    };
+    for threads in [1, 2, 5] {
+        for count in [0, 1, 999, 1000, 1001, 200_001] {
+            let squares = call(threads, count, count).unwrap();
+            let expected = (0..count).map(|number| (number * number) as f64);
+            assert!(squares.into_iter().eq(expected), "{count} numbers in {threads} threads");
+        }
+        let error = call(threads, 200_001, 5500).unwrap_err().to_string();
+        assert!(error.contains("number 5500 is too large"), "{error}");
+    }
+    parallel::set_num_threads(2).unwrap();
 }
 
 #[test]

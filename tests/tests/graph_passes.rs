@@ -327,6 +327,7 @@ fn fused_calls_keep_their_bits_and_need_memory_for_a_tile_alone() {
             report.planned
         );
         assert!(report.tile <= 8192 * 32, "{} bytes", report.tile);
+        assert!(graph.describe().contains("tile 0"), "{}", graph.describe());
         for threads in [1, 2, 5] {
             opsmith::runtime::parallel::set_num_threads(threads).unwrap();
             for graph in [graph.clone(), graph.clone().with_tiles(1000), traced.optimize(&only(Pass::Fusion))]

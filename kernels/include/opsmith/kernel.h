@@ -175,11 +175,29 @@ typedef struct OpsmithContext {
    * taken back after the kernel returns. NULL if there is none. Use opsmith_scratch. */
   void* (*allocate)(struct OpsmithContext* context, size_t bytes);
   char message[OPSMITH_MESSAGE_SIZE];
+  /* Calls body(data, first, last) with ranges that together cover the numbers from 0 to before count, each but
+   * the last of a multiple of `chunk`. Use opsmith_parallel_for. */
+  void (*parallel_for)(struct OpsmithContext* context, int64_t count, int64_t chunk,
+                       void (*body)(void* data, int64_t first, int64_t last), void* data);
 } OpsmithContext;
 
 /* Memory for this call, see OpsmithContext.allocate. */
 static inline void* opsmith_scratch(OpsmithContext* context, size_t bytes) {
   return context->allocate(context, bytes);
+}
+
+/* Calls body(data, first, last) with ranges that together cover the numbers from 0 to before count, in
+ * several threads if that is faster: `chunk` numbers should take some microseconds, and the first chunk is
+ * timed. Ranges begin at multiples of `chunk`, so what is computed for each chunk does not depend on the
+ * number of threads. The body must not use the context, and no exception may leave it: a failure is noted in
+ * `data`, under a lock, and reported when this returns. */
+static inline void opsmith_parallel_for(OpsmithContext* context, int64_t count, int64_t chunk,
+                                        void (*body)(void* data, int64_t first, int64_t last), void* data) {
+  if (context->struct_size > offsetof(OpsmithContext, parallel_for)) {
+    context->parallel_for(context, count, chunk, body, data);
+  } else if (count > 0) {
+    body(data, 0, count);
+  }
 }
 
 #if defined(__GNUC__)

@@ -95,3 +95,15 @@ extern "C" float test_bfloat_to_float(uint16_t bits) {
   bfloat.bits = bits;
   return bfloat;
 }
+
+extern "C" int test_squares(OpsmithContext* context, int64_t failing, OpsmithTensor* out) {
+  return opsmith::run(context, [&] {
+    const auto squares = opsmith::view<double>(out);
+    opsmith::parallel_for(context, squares.numel(), 1000, [&](std::int64_t first, std::int64_t last) {
+      for (auto i = first; i < last; ++i) {
+        opsmith::require(i < failing, "number " + std::to_string(i) + " is too large");
+        squares(i) = static_cast<double>(i) * static_cast<double>(i);
+      }
+    });
+  });
+}

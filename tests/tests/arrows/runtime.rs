@@ -162,7 +162,7 @@ pub const TABLE: Table = Table {
             ],
         ),
         ("declared", &["error", "op"]),
-        ("foreign", &["device", "error", "lists", "op", "random", "scalar", "tensor"]),
+        ("foreign", &["device", "error", "lists", "op", "parallel", "random", "scalar", "tensor"]),
         ("replace", &[]),
         (
             "internals",

@@ -237,7 +237,7 @@ impl Builder<'_> {
     /// The top-level nodes, by schedule level.
     fn top(&mut self, levels: &[usize], fusion: &Fusion) -> Result<()> {
         let nodes = &self.graph.nodes;
-        let memory = tiles::tile_memory(fusion.tile_bytes())?;
+        let memory = tiles::tile_memory(fusion)?;
         let mut order: Vec<usize> = (0..nodes.len()).collect();
         if self.plan.threads > 1 {
             order.sort_by_key(|&number| levels[number]);

@@ -13,7 +13,7 @@ use opsmith_runtime::parallel;
 use opsmith_runtime::storage::Storage;
 use opsmith_runtime::tensor::Tensor;
 
-use super::fusion::Group;
+use super::fusion::{Fusion, Group};
 use super::{Builder, Step, StepArg};
 use crate::ir::{BufferKind, TensorId};
 
@@ -226,9 +226,10 @@ impl Builder<'_> {
     }
 }
 
-/// Memory for tiles of the largest group, for each thread that may run one.
-pub(super) fn tile_memory(bytes: usize) -> Result<Vec<Storage>> {
-    (0..parallel::num_threads()).map(|_| Storage::on(Device::CPU, bytes)).collect()
+/// Memory for tiles of the largest group, for each thread that may run one; none without groups.
+pub(super) fn tile_memory(fusion: &Fusion) -> Result<Vec<Storage>> {
+    let lanes = if fusion.groups.is_empty() { 0 } else { parallel::num_threads() };
+    (0..lanes).map(|_| Storage::on(Device::CPU, fusion.tile_bytes())).collect()
 }
 
 impl Tiled {

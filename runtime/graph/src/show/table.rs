@@ -85,9 +85,11 @@ fn write_aligned(text: &mut String, lines: &[[String; 8]]) {
 
 fn write_totals(text: &mut String, memory: &MemoryReport) {
     let ratio = memory.planned as f64 / memory.lower_bound.max(1) as f64;
+    let tile =
+        if memory.tile > 0 { format!(", a tile {} for each thread", memory.tile) } else { String::new() };
     let _ = writeln!(
         text,
-        "memory: arena {} bytes, {ratio:.3} of the least possible {}; inputs {}, constants {}, outputs {}",
+        "memory: arena {} bytes, {ratio:.3} of the least possible {}; inputs {}, constants {}, outputs {}{tile}",
         memory.planned, memory.lower_bound, memory.inputs, memory.constants, memory.results
     );
 }
