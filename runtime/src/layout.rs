@@ -155,6 +155,13 @@ pub fn checked_numel(sizes: &[i64]) -> Result<i64> {
     Ok(if sizes.contains(&0) { 0 } else { steps })
 }
 
+/// Whether a shape broadcasts to another.
+#[inline]
+pub fn broadcasts(sizes: &[i64], to: &[i64]) -> bool {
+    let Some(missing) = to.len().checked_sub(sizes.len()) else { return false };
+    std::iter::zip(sizes, &to[missing..]).all(|(&size, &to)| size == to || size == 1)
+}
+
 /// The strides of a row-major tensor.
 pub fn contiguous_strides(sizes: &[i64]) -> Dims {
     let mut strides = Dims::new();

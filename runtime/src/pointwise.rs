@@ -23,7 +23,7 @@ use opsmith_core::DType;
 use crate::arith::{check_zero_division, clear_zero_division};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
-use crate::layout::same_sizes;
+use crate::layout::{broadcasts, same_sizes};
 use crate::op::KernelCall;
 use crate::parallel::{self, CHUNK, Shared};
 use crate::simd;
@@ -36,13 +36,6 @@ pub(crate) use rows::{Visit, for_each_rows};
 
 /// Most operands a loop can have, output included.
 pub const MAX_OPERANDS: usize = 8;
-
-/// Whether a tensor of these sizes broadcasts to others.
-#[inline]
-fn broadcasts(sizes: &[i64], to: &[i64]) -> bool {
-    let Some(missing) = to.len().checked_sub(sizes.len()) else { return false };
-    std::iter::zip(sizes, &to[missing..]).all(|(&size, &to)| size == to || size == 1)
-}
 
 pub(crate) fn refuse_other_shape(index: usize, input: &Tensor, out: &Tensor) -> Result<()> {
     if broadcasts(input.shape(), out.shape()) {

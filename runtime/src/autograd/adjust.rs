@@ -7,7 +7,7 @@
 use super::context::TensorMeta;
 use super::node::Node;
 use crate::error::{Error, Result, ShapeText};
-use crate::layout::same_sizes;
+use crate::layout::{broadcasts, same_sizes};
 use crate::library::Roles;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
@@ -82,10 +82,4 @@ pub(super) fn roles_of(op: &OpDef) -> Result<&'static Roles> {
         ))
         .with_help("give three operators of the spec `role: accumulate`, `role: sum_to` and `role: cast`, or build on a library that has them")
     })
-}
-
-/// Whether a tensor of shape `from` can be broadcast to `to`.
-fn broadcasts(from: &[i64], to: &[i64]) -> bool {
-    from.len() <= to.len()
-        && from.iter().rev().zip(to.iter().rev()).all(|(from, to)| from == to || *from == 1)
 }

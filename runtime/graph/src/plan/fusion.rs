@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use opsmith_runtime::device::Device;
-use opsmith_runtime::layout::{Dims, Layout};
+use opsmith_runtime::layout::{Dims, Layout, broadcasts};
 use opsmith_runtime::parallel::CHUNK;
 
 use super::offsets::{self, Lifetime};
@@ -83,12 +83,6 @@ impl Fusion {
         let position = self.groups.partition_point(|group| group.nodes.end <= node);
         self.groups.get(position).filter(|group| group.nodes.contains(&node))
     }
-}
-
-/// Whether a shape broadcasts to another.
-fn broadcasts(sizes: &[i64], to: &[i64]) -> bool {
-    let Some(missing) = to.len().checked_sub(sizes.len()) else { return false };
-    std::iter::zip(sizes, &to[missing..]).all(|(&size, &to)| size == to || size == 1)
 }
 
 /// The first and last node that uses each buffer.
