@@ -303,6 +303,23 @@ fn updates_in_place_take_any_layout_and_operands_of_their_own_memory() {
     assert_eq!(x.to_vec::<f64>().unwrap(), before);
 }
 
+/// A kernel's `bool`s are valid before it writes them; those that it updates keep their values.
+#[test]
+fn updates_keep_truth_values() {
+    let x = Tensor::of(&[true, false, true, true]);
+    let (index, none) = (Tensor::of(&[1i64]), Tensor::of(&[false]));
+    let put = x.scatter(0, &index, &Tensor::of(&[true])).unwrap();
+    assert_eq!(put.to_vec::<bool>().unwrap(), [true; 4]);
+    assert_eq!(x.index_add(0, &index, &none).unwrap().to_vec::<bool>().unwrap(), [true, false, true, true]);
+    let square = x.reshape([2, 2]).unwrap();
+    assert_eq!(square.tril().unwrap().to_vec::<bool>().unwrap(), [true, false, true, true]);
+    square.triu_().unwrap();
+    assert_eq!(x.to_vec::<bool>().unwrap(), [true, false, false, true]);
+    let mut out = Tensor::of(&[false; 4]);
+    opsmith::scatter_out(&x, 0, &index, &Tensor::of(&[true]), &mut out).unwrap();
+    assert_eq!(out.to_vec::<bool>().unwrap(), [true, true, false, true]);
+}
+
 /// In a graph, an update in place is one node, which writes the memory that it reads.
 #[test]
 fn updates_in_place_are_traced_and_differentiated() {

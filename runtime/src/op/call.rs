@@ -100,7 +100,7 @@ pub struct KernelCall<'a> {
 }
 
 impl<'a> KernelCall<'a> {
-    /// A call whose outputs' memory holds arbitrary bytes.
+    /// A call whose outputs' memory holds arbitrary bytes, unless the operator `updates` them.
     ///
     /// # Safety
     /// While the call and its views are used:
@@ -112,7 +112,8 @@ impl<'a> KernelCall<'a> {
     #[inline]
     pub unsafe fn new(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
         let (taken, filled) = (Cell::new(0), Cell::new(false));
-        KernelCall { op, args, outs, taken, filled, holds_elements: false, alike: false }
+        // What a kernel updates is a copy of the first argument.
+        KernelCall { op, args, outs, taken, filled, holds_elements: op.forms.updates, alike: false }
     }
 
     /// The call with outputs whose memory holds valid elements, such as a caller's own tensors.
