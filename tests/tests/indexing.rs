@@ -341,7 +341,7 @@ fn updates_in_place_are_traced_and_differentiated() {
             assert_eq!(graph.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), eager);
         }
     }
-    // The functional forms need no copy of what nothing else reads, and one of what the source is.
+    // A functional form copies its argument only if another call, or another argument, reads it.
     let forms = |x: &[Tensor]| x[0].mul(2.0)?.index_add(0, &x[1], &x[2])?.tril()?.mul(&x[0]);
     let reuse = opsmith::graph::Passes::none().with(opsmith::graph::Pass::InPlaceReuse);
     let graph = Graph::trace(forms, &inputs).unwrap().optimize(&reuse);

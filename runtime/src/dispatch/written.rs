@@ -30,7 +30,7 @@ const PROOF: usize = 48;
 /// The kernel is one of the call's operator.
 #[inline]
 pub(crate) unsafe fn run(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
-    // What a kernel updates was written before.
+    // The result of an operator that updates holds a copy before its kernel runs.
     if cfg!(debug_assertions) && !call.op().forms.updates {
         // SAFETY: the caller promises that the kernel is one of the operator.
         return unsafe { run_checked(kernel, call) };

@@ -112,7 +112,7 @@ impl<'a> KernelCall<'a> {
     #[inline]
     pub unsafe fn new(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
         let (taken, filled) = (Cell::new(0), Cell::new(false));
-        // What a kernel updates is a copy of the first argument.
+        // The result of an operator that updates is a copy of the first argument.
         KernelCall { op, args, outs, taken, filled, holds_elements: op.forms.updates, alike: false }
     }
 

@@ -168,7 +168,7 @@ pub fn updates_signature(span: Span, problem: &str) -> Diagnostic {
         .with_help("`updates: true` is for kernels in Rust that change one tensor, which starts as a copy of the first argument")
 }
 
-/// A kernel that takes what it updates.
+/// A kernel with a parameter for the argument that it updates.
 pub fn updates_kernel(span: Span, key: Span) -> Diagnostic {
     Diagnostic::error("E0545", "this kernel takes the argument that it updates", span, "a result that starts as its copy")
         .with_secondary(key, "the kernel gets no first argument")
