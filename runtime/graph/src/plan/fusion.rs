@@ -32,7 +32,7 @@ pub(crate) struct Group {
     pub sizes: Dims,
     /// Maximal number of elements of a tile.
     pub tile: i64,
-    /// Buffers that exist for a tile alone, with their offset in bytes in a tile's memory.
+    /// Buffers that exist for a tile alone, by number, with their offset in bytes in a tile's memory.
     pub private: Vec<(usize, usize)>,
     /// Memory of one tile in bytes.
     pub bytes: usize,

@@ -3,6 +3,7 @@
 //! In: a group and the plan's tensors. Out: a [`Tiled`] step: calls over the tensors of one tile, and lanes, each with
 //! such tensors and memory for intermediate results, so that several threads run tiles at once.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use opsmith_runtime::device::Device;
@@ -145,13 +146,12 @@ impl Builder<'_> {
     /// The step of a group. Groups run one at a time, and share the memory of tiles, one storage for each lane.
     pub(super) fn tiled(&mut self, group: &Group, memory: &[Storage]) -> Result<Tiled> {
         let mut ids: Vec<TensorId> = Vec::new();
+        let mut positions: HashMap<TensorId, TensorId> = HashMap::new();
         let mut local = |id: &mut TensorId| {
-            let known = ids.iter().position(|known| known == id);
-            let position = known.unwrap_or_else(|| {
+            *id = *positions.entry(*id).or_insert_with(|| {
                 ids.push(*id);
-                ids.len() - 1
+                TensorId(ids.len() as u32 - 1)
             });
-            *id = TensorId(position as u32);
         };
         let mut steps = self.steps(&self.graph.nodes[group.nodes.clone()])?;
         for step in &mut steps {
@@ -187,8 +187,8 @@ impl Builder<'_> {
     fn home(&self, group: &Group, tensor: TensorId) -> Home {
         let buffer = self.graph.buffer_of(tensor);
         let of_caller = |tensors: &Vec<TensorId>| tensors.contains(&tensor);
-        if let Some((_, offset)) = group.private.iter().find(|(private, _)| *private == buffer.index()) {
-            Home::Tile(*offset)
+        if let Ok(position) = group.private.binary_search_by_key(&buffer.index(), |(private, _)| *private) {
+            Home::Tile(group.private[position].1)
         } else if matches!(self.graph.buffers[buffer.index()].kind, BufferKind::Input(_))
             || self.plan.results.iter().any(|result| of_caller(&result.tensors))
         {
