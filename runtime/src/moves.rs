@@ -4,6 +4,7 @@
 //! dtype. Must know no tensor.
 
 use crate::axes::{Axes, Tiles, in_memory_order};
+use crate::simd::widest;
 
 /// Copies elements of `size` bytes, a power of two of at most 16, along axes in bytes: the first operand is the target.
 ///
@@ -119,7 +120,15 @@ unsafe fn move_typed<T: Copy>(from: *const u8, from_step: isize, to: *mut u8, to
         // Loops of steps that the compiler knows use vectors.
         if to_step == unit && from_step == 0 && length > 0 {
             let element = from.cast::<T>().read_unaligned();
-            (0..length).for_each(|index| write(index, unit, element));
+            let to = to.cast::<T>();
+            widest(
+                #[inline(always)]
+                || {
+                    for index in 0..length {
+                        to.add(index).write_unaligned(element);
+                    }
+                },
+            );
         } else if to_step == unit && from_step == 2 * unit {
             (0..length).for_each(|index| write(index, unit, read(index, 2 * unit)));
         } else {
@@ -148,7 +157,7 @@ pub(crate) unsafe fn transpose_elements(
             1 => transpose_typed::<u8, 8>(from, from_line, lines, to, to_line, length),
             2 => transpose_typed::<u16, 8>(from, from_line, lines, to, to_line, length),
             4 => transpose_typed::<u32, 4>(from, from_line, lines, to, to_line, length),
-            8 => transpose_typed::<u64, 4>(from, from_line, lines, to, to_line, length),
+            8 => transpose_typed::<u64, 2>(from, from_line, lines, to, to_line, length),
             _ => transpose_typed::<[u64; 2], 2>(from, from_line, lines, to, to_line, length),
         }
     }
@@ -176,13 +185,7 @@ unsafe fn transpose_typed<T: Copy, const K: usize>(
             |line: usize, element: usize| to.offset(element as isize * to_line + line as isize * unit);
         for line in (0..whole_lines).step_by(K) {
             for element in (0..whole_length).step_by(K) {
-                let square: [[T; K]; K] =
-                    std::array::from_fn(|at| source(line + at, element).cast::<[T; K]>().read_unaligned());
-                let turned: [[T; K]; K] =
-                    std::array::from_fn(|at| std::array::from_fn(|other| square[other][at]));
-                for (at, row) in turned.into_iter().enumerate() {
-                    target(line, element + at).cast::<[T; K]>().write_unaligned(row);
-                }
+                transpose_square::<T, K>(source(line, element), from_line, target(line, element), to_line);
             }
         }
         for line in 0..lines {
@@ -191,6 +194,78 @@ unsafe fn transpose_typed<T: Copy, const K: usize>(
                 let moved = source(line, element).cast::<T>().read_unaligned();
                 target(line, element).cast::<T>().write_unaligned(moved);
             }
+        }
+    }
+}
+
+/// Copies a square of elements, lines to columns. Compilers make shuffles of the general form for some sizes alone.
+///
+/// # Safety
+/// `K` elements of each of `K` lines are valid for reads and for writes; addresses need no alignment.
+#[inline(always)]
+unsafe fn transpose_square<T: Copy, const K: usize>(
+    from: *const u8,
+    from_line: isize,
+    to: *mut u8,
+    to_line: isize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        match (size_of::<T>(), K) {
+            (4, 4) => return shuffles::square_of_four(from, from_line, to, to_line),
+            (8, 2) => return shuffles::square_of_two(from, from_line, to, to_line),
+            _ => {}
+        }
+        let line = |at: usize| from.offset(at as isize * from_line).cast::<[T; K]>().read_unaligned();
+        let square: [[T; K]; K] = std::array::from_fn(line);
+        for at in 0..K {
+            let turned: [T; K] = std::array::from_fn(|other| square[other][at]);
+            to.offset(at as isize * to_line).cast::<[T; K]>().write_unaligned(turned);
+        }
+    }
+}
+
+/// Squares in registers of 16 bytes, which every processor of this architecture has.
+#[cfg(target_arch = "x86_64")]
+mod shuffles {
+    use std::arch::x86_64::{
+        __m128, __m128d, _mm_loadu_pd, _mm_loadu_ps, _mm_movehl_ps, _mm_movelh_ps, _mm_storeu_pd,
+        _mm_storeu_ps, _mm_unpackhi_pd, _mm_unpackhi_ps, _mm_unpacklo_pd, _mm_unpacklo_ps,
+    };
+
+    /// # Safety
+    /// Four elements of 4 bytes of each of four lines are valid for reads and for writes.
+    #[inline(always)]
+    pub(super) unsafe fn square_of_four(from: *const u8, from_line: isize, to: *mut u8, to_line: isize) {
+        // SAFETY: the caller's promise; moving bits as floats changes none.
+        unsafe {
+            let line = |at: isize| -> __m128 { _mm_loadu_ps(from.offset(at * from_line).cast()) };
+            let [a, b, c, d] = [line(0), line(1), line(2), line(3)];
+            let (low_ab, high_ab) = (_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b));
+            let (low_cd, high_cd) = (_mm_unpacklo_ps(c, d), _mm_unpackhi_ps(c, d));
+            let turned = [
+                _mm_movelh_ps(low_ab, low_cd),
+                _mm_movehl_ps(low_cd, low_ab),
+                _mm_movelh_ps(high_ab, high_cd),
+                _mm_movehl_ps(high_cd, high_ab),
+            ];
+            for (at, row) in turned.into_iter().enumerate() {
+                _mm_storeu_ps(to.offset(at as isize * to_line).cast(), row);
+            }
+        }
+    }
+
+    /// # Safety
+    /// Two elements of 8 bytes of each of two lines are valid for reads and for writes.
+    #[inline(always)]
+    pub(super) unsafe fn square_of_two(from: *const u8, from_line: isize, to: *mut u8, to_line: isize) {
+        // SAFETY: the caller's promise; moving bits as floats changes none.
+        unsafe {
+            let line = |at: isize| -> __m128d { _mm_loadu_pd(from.offset(at * from_line).cast()) };
+            let (a, b) = (line(0), line(1));
+            _mm_storeu_pd(to.cast(), _mm_unpacklo_pd(a, b));
+            _mm_storeu_pd(to.offset(to_line).cast(), _mm_unpackhi_pd(a, b));
         }
     }
 }

@@ -6,8 +6,9 @@
 //! memory in every call; these pack into [`Scratch`]. Narrow products, for which the crate needs no memory, and
 //! those of types and processors without innermost loops are left to the crate.
 
+use gemm_common::Parallelism;
 use gemm_common::cache::{KernelParams, kernel_params};
-use gemm_common::{Parallelism, Ptr};
+use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Scratch, parallel};
 
 use super::innermost::{Blocked, Kernels};
@@ -79,6 +80,11 @@ pub(super) fn oriented<T: Copy>(
         right.column_stride = -right.column_stride;
     }
     (left, right, out)
+}
+
+/// The innermost loops, which take panels that a kernel made itself.
+pub(super) fn loops<T: Blocked>() -> Option<&'static Kernels<T>> {
+    T::kernels()
 }
 
 /// Whether the crate computes it without memory: there is nothing to add up, few sums of two products, or a vector.
@@ -221,10 +227,10 @@ unsafe fn part<T: Blocked>(
             let inner = step.kc.min(inner - depth);
             let mut right = right.at(depth, column);
             if packs_right {
-                let (target, source) = (Ptr(packed_right), Ptr(right.data.cast_mut()));
-                let steps = (right.column_stride as isize, right.row_stride as isize);
                 // SAFETY: a block of the right operand, which the caller vouches for, and room for every panel.
-                unsafe { (kernels.pack_right)(columns, inner, target, source, steps.0, steps.1, panel[1]) };
+                unsafe {
+                    kernels.pack_columns(Matrix { rows: inner, columns, ..right }, packed_right, panel[1])
+                };
                 right = Matrix {
                     data: packed_right,
                     row_stride: kernels.columns as i64,
@@ -236,10 +242,10 @@ unsafe fn part<T: Blocked>(
                 let rows = step.mc.min(rows - row);
                 let mut left = left.at(row, depth);
                 if packs_left {
-                    let (target, source) = (Ptr(packed_left), Ptr(left.data.cast_mut()));
-                    let steps = (left.column_stride as isize, left.row_stride as isize);
                     // SAFETY: a block of the left operand, which the caller vouches for, and room for every panel.
-                    unsafe { (kernels.pack_left)(rows, inner, target, source, steps.0, steps.1, panel[0]) };
+                    unsafe {
+                        kernels.pack_rows(Matrix { rows, columns: inner, ..left }, packed_left, panel[0])
+                    };
                     left = Matrix {
                         data: packed_left,
                         row_stride: 1,
@@ -271,22 +277,22 @@ fn block_sizes<T>(kernels: &Kernels<T>, rows: usize, columns: usize, inner: usiz
 }
 
 /// Operands that fit the caches.
-struct Block<'a, T: 'static> {
-    kernels: &'a Kernels<T>,
-    left: Matrix<T>,
-    right: Matrix<T>,
+pub(super) struct Block<'a, T: 'static> {
+    pub kernels: &'a Kernels<T>,
+    pub left: Matrix<T>,
+    pub right: Matrix<T>,
     /// Whether left and right are packed into panels, and how many elements a panel has.
-    packed: [bool; 2],
-    panel: [usize; 2],
-    inner: usize,
+    pub packed: [bool; 2],
+    pub panel: [usize; 2],
+    pub inner: usize,
 }
 
-impl<T: Blocked> Block<'_, T> {
+impl<T: Arithmetic> Block<'_, T> {
     /// Computes the block's part of the result, a few registers at a time.
     ///
     /// # Safety
     /// The operands have so many rows and columns, packed ones in whole panels, and so has the result.
-    unsafe fn compute(&self, rows: usize, columns: usize, keep: Option<T>, scale: T, out: MatrixMut<T>) {
+    pub unsafe fn compute(&self, rows: usize, columns: usize, keep: Option<T>, scale: T, out: MatrixMut<T>) {
         let Block { kernels, left, right, packed, panel, inner } = self;
         let (kept, status) = match keep {
             None => (T::ZERO, 0),

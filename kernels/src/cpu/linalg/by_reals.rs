@@ -9,9 +9,14 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Complex, Element, Scratch};
 
 use super::blocked::{self, is_narrow, oriented};
-use super::innermost::Blocked;
+use super::innermost::{Blocked, Kernels};
 use super::narrow::Narrow;
 use super::product::{Matrix, MatrixMut, pack};
+
+/// None: a left operand is taken as reals, so panels of complex numbers have no loops.
+pub(super) fn loops<T>() -> Option<&'static Kernels<T>> {
+    None
+}
 
 /// Writes `keep * out + scale * left * right`; without `keep`, `out` is not read.
 ///

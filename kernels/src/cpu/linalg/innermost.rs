@@ -49,21 +49,21 @@ type Whole<T> = unsafe fn(
 );
 
 /// Innermost loops, and how operands are packed for them.
-pub(in crate::cpu) struct Kernels<T: 'static> {
+pub struct Kernels<T: 'static> {
     /// Rows of the result that one register holds.
-    pub lanes: usize,
+    pub(in crate::cpu) lanes: usize,
     /// Rows and columns of the largest block that one call computes.
-    pub rows: usize,
-    pub columns: usize,
+    pub(in crate::cpu) rows: usize,
+    pub(in crate::cpu) columns: usize,
     /// A function for each number of registers of rows, and of columns.
-    pub table: &'static [MicroKernelFn<T>],
-    pub pack_left: Pack<T>,
-    pub pack_right: Pack<T>,
+    pub(in crate::cpu) table: &'static [MicroKernelFn<T>],
+    pub(in crate::cpu) pack_left: Pack<T>,
+    pub(in crate::cpu) pack_right: Pack<T>,
 }
 
-/// Copies lines into panels: how many lines, how long, where to, where from, the steps from an element of a line to
-/// the next and from a line to the next, and how many elements a panel has.
-type Pack<T> = unsafe fn(usize, usize, Ptr<T>, Ptr<T>, isize, isize, usize);
+/// Copies lines into panels: how many lines, how long, where to, where from, the steps from a column to the next
+/// and from a row to the next, and how many elements a panel has.
+pub(super) type Pack<T> = unsafe fn(usize, usize, Ptr<T>, Ptr<T>, isize, isize, usize);
 
 /// The loops of a type for an instruction set: the crate's table of them, and its sizes.
 #[cfg(target_arch = "x86_64")]

@@ -7,6 +7,7 @@ pub(super) mod blocked;
 mod by_reals;
 pub(super) mod innermost;
 mod narrow;
+pub(super) mod panels;
 pub(super) mod product;
 
 use opsmith_runtime::arith::Arithmetic;
@@ -19,6 +20,7 @@ use super::copy::copy_into;
 use super::simd::widest;
 use crate::math::{Number, conj};
 
+pub(super) use product::row_major;
 pub use product::{Matrix, MatrixMut, Multiply};
 
 /// The product of two matrices: `(m, k)` times `(k, n)` gives `(m, n)`.

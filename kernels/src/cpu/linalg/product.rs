@@ -10,6 +10,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::element::named;
 use opsmith_runtime::{Complex32, Complex64, Element, Scratch};
 
+use super::innermost::Kernels;
 use super::{blocked, by_reals};
 use crate::cpu::simd::widest;
 
@@ -102,6 +103,11 @@ pub trait Multiply: Element<Compute: Arithmetic> {
         scale: Self::Compute,
         out: MatrixMut<Self>,
     );
+
+    /// The innermost loops for kernels that make operands in panels themselves, if the type and the processor have any.
+    fn loops() -> Option<&'static Kernels<Self>> {
+        None
+    }
 }
 
 macro_rules! in_blocks {
@@ -116,6 +122,10 @@ macro_rules! in_blocks {
             ) {
                 // SAFETY: the caller's promise.
                 unsafe { $module::multiply(left, right, keep, scale, out) }
+            }
+
+            fn loops() -> Option<&'static Kernels<$ty>> {
+                $module::loops()
             }
         }
     )*};
