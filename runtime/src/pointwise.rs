@@ -28,11 +28,12 @@ use crate::op::KernelCall;
 use crate::parallel::{self, CHUNK, Shared};
 use crate::simd;
 use crate::tensor::Tensor;
-use blocks::Blocks;
+use blocks::{BLOCK, Blocks};
 pub(crate) use blocks::{Loop, map_any};
 use rows::addresses;
 pub use rows::{Row, Rows, for_each_row};
 pub(crate) use rows::{Visit, for_each_rows};
+use slots::Block;
 
 /// Most operands a loop can have, output included.
 pub const MAX_OPERANDS: usize = 8;
@@ -158,7 +159,7 @@ unsafe fn run_natural<const N: usize>(
     }
 }
 
-/// As [`run_natural`], of an output that is an input, too.
+/// As [`run_natural`], of an output that is an input, too: the loop reads a copy, block by block.
 ///
 /// # Safety
 /// As [`run_natural`].
@@ -169,12 +170,26 @@ unsafe fn run_in_place<const N: usize>(
     length: usize,
     body: Loop<'_>,
 ) {
-    let mut strides = [0; MAX_OPERANDS];
-    for (stride, dtype) in strides.iter_mut().zip(dtypes) {
-        *stride = dtype.size() as isize;
+    let mut block = Block::<BLOCK>::new();
+    let size = dtypes[0].size();
+    let mut start = 0;
+    while start < length {
+        let count = (BLOCK / size).min(length - start);
+        let mut moved = *pointers;
+        for index in 0..N {
+            moved[index] = pointers[index].wrapping_add(start * dtypes[index].size());
+        }
+        let target = moved[0];
+        // SAFETY: as many elements lie there, and the block has room for them.
+        unsafe { block.pointer().copy_from_nonoverlapping(target, count * size) };
+        moved[1..N]
+            .iter_mut()
+            .filter(|pointer| **pointer == target)
+            .for_each(|pointer| *pointer = block.pointer());
+        // SAFETY: the caller's promise; nothing that the loop reads is what it writes.
+        unsafe { body.run(&moved, count) };
+        start += count;
     }
-    // SAFETY: the caller's promise.
-    unsafe { Blocks::of(*dtypes, *dtypes).run_row(&Row { pointers, strides: &strides, length }, body) };
 }
 
 /// As [`run_natural`], in several threads if the loop takes long.

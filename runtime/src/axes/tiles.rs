@@ -2,7 +2,7 @@
 //!
 //! In: axes in bytes, in memory order, and the size of each operand's elements. Out: tiles of two axes, small enough for a
 //! cache, so that every operand is visited whole cache lines at a time. Where all operands have the same order, a tile is one
-//! row. Tiles have numbers, so that a walk can be cut anywhere. Must know no tensor.
+//! row, or some short ones. Tiles have numbers, so that a walk can be cut anywhere. Must know no tensor.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub struct Tile<const N: usize> {
     pub start: [i64; N],
     /// Elements of a row.
     pub row: Axis<N>,
-    /// The rows: one, or two and more if an operand is transposed.
+    /// The rows: several if an operand is transposed, or if they are short.
     pub rows: Axis<N>,
 }
 
@@ -42,26 +42,38 @@ pub struct Tiles<const N: usize> {
     height: i64,
 }
 
+impl<const N: usize> Axis<N> {
+    /// The first positions of parts of so many elements.
+    fn in_parts(&self, length: i64) -> Axis<N> {
+        Axis { size: (self.size + length - 1) / length, steps: self.steps.map(|own| own * length) }
+    }
+}
+
 impl<const N: usize> Tiles<N> {
-    /// The rows of a walk, one a tile, long ones in several.
-    pub fn of_rows(mut axes: Axes<N>) -> Tiles<N> {
+    /// The rows of a walk, whole or, if they are long, in several parts; as many short ones together as `area` elements are.
+    pub fn of_rows(mut axes: Axes<N>, area: usize) -> Tiles<N> {
         let row = axes.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
-        let rows = Axis { size: 1, steps: [0; N] };
+        let (mut rows, mut height) = (Axis { size: 1, steps: [0; N] }, 1);
         let width = row.size.min(LONGEST);
         if row.size > width {
-            axes.push(Axis { size: (row.size + width - 1) / width, steps: row.steps.map(|own| own * width) });
+            axes.push(row.in_parts(width));
+        } else if 2 * row.size <= area as i64
+            && let Some(outer) = axes.pop()
+        {
+            (rows, height) = (outer, (area as i64 / row.size.max(1)).clamp(1, outer.size.max(1)));
+            axes.push(outer.in_parts(height));
         }
-        Tiles { starts: axes, width, height: 1, row, rows }
+        Tiles { starts: axes, width, height, row, rows }
     }
 
     /// The tiles, of at most `area` elements, of a walk over operands whose elements have these sizes. An area of less than a
     /// row of a tile leaves whole rows.
     pub fn new(mut axes: Axes<N>, sizes: [usize; N], area: usize) -> Tiles<N> {
         let Some(across) = transposed(&axes, sizes).filter(|_| area as i64 >= COLUMNS) else {
-            return Tiles::of_rows(axes);
+            return Tiles::of_rows(axes, area);
         };
         let mut rows = axes.remove(across);
-        let Some(mut row) = axes.pop() else { return Tiles::of_rows(axes) };
+        let Some(mut row) = axes.pop() else { return Tiles::of_rows(axes, area) };
         let neighbours = |axis: &Axis<N>| {
             std::iter::zip(axis.steps, sizes).filter(|&(step, size)| step == size as i64).count()
         };
@@ -78,7 +90,7 @@ impl<const N: usize> Tiles<N> {
             steps.reverse();
         }
         for (axis, step) in steps {
-            axes.push(Axis { size: (axis.size + step - 1) / step, steps: axis.steps.map(|own| own * step) });
+            axes.push(axis.in_parts(step));
         }
         Tiles { starts: axes, row, rows, width, height }
     }
@@ -180,7 +192,11 @@ mod tests {
                 |_| true,
             ));
             let mut expected: Vec<_> = Walk::new(&whole).collect();
-            for tiles in [Tiles::new(whole.clone(), [4; 3], 2048), Tiles::of_rows(whole.clone())] {
+            for tiles in [
+                Tiles::new(whole.clone(), [4; 3], 2048),
+                Tiles::of_rows(whole.clone(), 1),
+                Tiles::of_rows(whole.clone(), 2048),
+            ] {
                 let mut all = positions(&tiles);
                 all.sort_unstable();
                 expected.sort_unstable();
@@ -208,7 +224,7 @@ mod tests {
         for others in [strides, &[4, 0], &[0, 4], &[-4, 4]] {
             let tiles =
                 Tiles::new(in_memory_order(axes(&[90, 100], [strides, others], |_| true)), [4; 2], 2048);
-            tiles.for_each(0..tiles.count(), |tile| assert_eq!(tile.rows.size, 1));
+            tiles.for_each(0..tiles.count(), |tile| assert_eq!(tile.row.steps, [4, others[1]]));
         }
         // Two of three in the other order: the first is moved.
         let tiles = Tiles::new(axes(&[128, 128], [&[512, 4], &[4, 512], &[4, 512]], |_| true), [4; 3], 2048);

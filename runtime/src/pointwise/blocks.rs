@@ -59,7 +59,7 @@ impl<'a> Loop<'a> {
 }
 
 /// Bytes of a copy: those of three operands stay in the first cache.
-const BLOCK: usize = 2048;
+pub(super) const BLOCK: usize = 4096;
 
 /// Most operands that are transposed in blocks: others are copied row by row.
 const TRANSPOSED: usize = 2;
@@ -96,8 +96,23 @@ impl<const N: usize> Blocks<N> {
     /// operand that shares memory with the first has the same elements.
     #[inline]
     pub unsafe fn run(&self, rows: &Rows<'_>, body: Loop<'_>) {
-        // SAFETY: the caller's promises.
-        unsafe { if rows.count == 1 { self.run_row(&rows.first, body) } else { self.run_tile(rows, body) } }
+        let copies = self.copies(&rows.first);
+        // SAFETY: the caller's promises; without copies, the rows are as the loop wants them.
+        unsafe {
+            if !copies.contains(&true) {
+                let mut pointers = *rows.first.pointers;
+                for _ in 0..rows.count {
+                    body.run(&pointers, rows.first.length);
+                    for index in 0..N {
+                        pointers[index] = pointers[index].wrapping_offset(rows.steps[index]);
+                    }
+                }
+            } else if rows.count == 1 {
+                self.run_copied(&rows.first, copies, body);
+            } else {
+                self.run_tile(rows, body);
+            }
+        }
     }
 
     /// Runs a loop over rows of a tile: operands whose neighbours are of different rows are transposed.
@@ -126,8 +141,12 @@ impl<const N: usize> Blocks<N> {
         }
         let first = Row { pointers: &pointers, strides: &strides, ..rows.first };
         let moved = Blocks { slots, length: self.length };
+        let copies = moved.copies(&first);
+        let any = copies.contains(&true);
         // SAFETY: the rows are those of the operands or of their blocks.
-        Rows { first, count: rows.count, steps: &steps }.for_each(|row| unsafe { moved.run_row(&row, body) });
+        Rows { first, count: rows.count, steps: &steps }.for_each(|row| unsafe {
+            if any { moved.run_copied(&row, copies, body) } else { body.run(row.pointers, row.length) }
+        });
         if pointers[0] != rows.first.pointers[0] {
             let (to, step) = (rows.first.pointers[0], rows.first.strides[0]);
             // SAFETY: the loop wrote as many elements into the block, and those of the rows are valid for writes.
@@ -135,23 +154,24 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// Runs a loop over a row.
-    ///
-    /// # Safety
-    /// As [`run`](Self::run).
-    pub unsafe fn run_row(&self, row: &Row<'_>, body: Loop<'_>) {
+    /// Which operands of a row are copied: those whose elements have another type or step than the loop wants, and those
+    /// that the loop writes, too, since it reads no element that it writes.
+    #[inline]
+    fn copies(&self, row: &Row<'_>) -> [bool; N] {
         let copies: [bool; N] = std::array::from_fn(|index| {
             let Slot { dtype, step } = self.slots[index];
             dtype.size() as isize != step || row.length > 1 && row.strides[index] != step
         });
-        // A loop reads no element that it writes.
-        let copies: [bool; N] = std::array::from_fn(|index| {
+        std::array::from_fn(|index| {
             copies[index] || !copies[0] && index > 0 && row.pointers[index] == row.pointers[0]
-        });
-        if !copies.contains(&true) {
-            // SAFETY: the row is as the loop wants it.
-            return unsafe { body.run(row.pointers, row.length) };
-        }
+        })
+    }
+
+    /// Runs a loop over a row of which some operands are copied.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn run_copied(&self, row: &Row<'_>, copies: [bool; N], body: Loop<'_>) {
         let mut blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
         let mut pointers = *row.pointers;
         let mut start = 0;

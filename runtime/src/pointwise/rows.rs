@@ -25,7 +25,7 @@ pub struct Row<'a> {
 pub struct Rows<'a> {
     /// The first of them.
     pub first: Row<'a>,
-    /// Number of rows: one, unless elements of an operand that are neighbours are of different rows.
+    /// Number of rows: several if they are short, or if elements of an operand that are neighbours are of different rows.
     pub count: usize,
     /// Bytes from a row to the next of each operand.
     pub steps: &'a [isize; MAX_OPERANDS],
