@@ -9,7 +9,9 @@ use super::{attention, convolution, index, lanes, linalg, normalisation, pooling
 pub const BLOCKS: &[(&str, usize)] = &[
     ("attention::COLUMNS", attention::COLUMNS),
     ("attention::ROWS", attention::ROWS),
-    ("convolution::BLOCK", convolution::BLOCK),
+    ("by_columns::BLOCK", convolution::BLOCK),
+    ("patch::PATCH", convolution::PATCH),
+    ("panels::DEPTH", linalg::panels::DEPTH),
     ("lanes::LANES", lanes::LANES),
     ("lanes::NARROW", lanes::NARROW),
     ("lanes::SUMS", lanes::SUMS),
@@ -53,8 +55,16 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 5] =
-        ["innermost::LANES", "innermost::ROWS", "innermost::COLUMNS", "fold::LONG", "blocked::SHARED"];
+    const OTHERS: [&str; 8] = [
+        "innermost::LANES",
+        "innermost::ROWS",
+        "innermost::COLUMNS",
+        "fold::LONG",
+        "blocked::SHARED",
+        "patch::SLACK",
+        "implicit::PANELS",
+        "panels::SHORT",
+    ];
 
     #[test]
     fn every_block_has_a_row() {

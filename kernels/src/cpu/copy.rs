@@ -31,6 +31,44 @@ pub(crate) unsafe fn copy_row<T: Copy>(
     }
 }
 
+/// Elements along two axes: the address of the first, and the elements from one to the next along both.
+#[derive(Clone, Copy)]
+pub(crate) struct Plane<P> {
+    pub data: P,
+    pub steps: [i64; 2],
+}
+
+/// Copies elements along two axes, converted, one after the other along the second.
+///
+/// # Safety
+/// All elements of `source` are valid for reads, those of `target` for writes, and they do not overlap.
+#[inline]
+pub(crate) unsafe fn copy_plane<S: Copy, T>(
+    [rows, columns]: [usize; 2],
+    target: Plane<*mut T>,
+    source: Plane<*const S>,
+    convert: impl Fn(S) -> T,
+) {
+    let ([down, along], [from_down, from_along]) = (target.steps, source.steps);
+    for row in 0..rows as isize {
+        let to = target.data.wrapping_offset(row * down as isize);
+        let from = source.data.wrapping_offset(row * from_down as isize);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if along == 1 && from_along == 1 {
+                for column in 0..columns {
+                    to.add(column).write(convert(*from.add(column)));
+                }
+            } else {
+                for column in 0..columns as isize {
+                    let element = *from.offset(column * from_along as isize);
+                    to.offset(column * along as isize).write(convert(element));
+                }
+            }
+        }
+    }
+}
+
 /// Joins each of `length` elements of a row with one of another: `target = join(target, source)`, in this order.
 ///
 /// # Safety

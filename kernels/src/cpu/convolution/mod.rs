@@ -1,24 +1,34 @@
 //! Convolutions over one to three dimensions, and their gradients.
 //!
-//! Each group of channels of each sample is one matrix product of the weight with the columns of
-//! `columns`; a transposed convolution is the transpose of that product. 16-bit floats compute in
-//! `f32` and are rounded once, but for sums of `float16` that PyTorch holds in memory (`in_memory`). Inputs that
-//! are not contiguous are copied first.
+//! Each group of channels of each sample is one matrix product of the weight with the elements that the window sees at
+//! each position: by panels of patches (`implicit`), or where these don't serve, by columns (`by_columns`). A transposed
+//! convolution is the transpose of that product. 16-bit floats compute in `f32` and are rounded once, but for sums of
+//! `float16` that PyTorch holds in memory (`in_memory`).
 
+mod by_columns;
+mod channelwise;
 mod columns;
+mod implicit;
+mod patch;
 mod unfolding;
+
+use std::marker::PhantomData;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{DType, Element, Error, Result, Scratch, View, ViewMut};
 
-use super::lanes::{computed, with_computed};
-use super::linalg::{Matrix, MatrixMut, Multiply};
+use super::lanes::{computed, fold_lanes, with_computed};
+use super::linalg::Multiply;
 use super::rounded::held;
+use super::simd::widest;
 use super::strides::expect_sizes;
 use crate::window::{MOST, Window, spatial_sizes};
 use columns::Sliding;
+use implicit::Implicit;
+
+pub(super) use by_columns::BLOCK;
+pub(super) use patch::PATCH;
 
 pub use unfolding::{col2im, im2col};
 
@@ -48,9 +58,7 @@ pub fn convolution<T: Element<Compute: Convolve>>(
 ) -> Result<()> {
     let plan =
         Plan::new(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, transposed, groups)?;
-    let (x, w) = (input.to_contiguous(), widen(&weight));
-    let mut widened = Scratch::new();
-    let x = computed(&x, &mut widened);
+    let w = widen(&weight);
     let held = in_memory::<T>(transposed, output_padding, stride);
     let channels = out.sizes()[1] as usize;
     let bias = match bias {
@@ -63,26 +71,8 @@ pub fn convolution<T: Element<Compute: Convolve>>(
             )));
         }
     };
-    let compute = |y: &mut [T::Compute]| {
-        if transposed {
-            plan.to_large(x, &w, held, y)
-        } else {
-            plan.to_small(x, &w, y)
-        }
-        let Some(bias) = &bias else { return };
-        let plane = (y.len() / (plan.samples * channels).max(1)).max(1);
-        for (plane, &bias) in y.chunks_exact_mut(plane).zip(bias.iter().cycle()) {
-            plane.iter_mut().for_each(|y| *y = Arithmetic::add(*y, bias));
-        }
-    };
-    let mut result = Scratch::new();
-    if let Some(y) = out.as_mut_slice() {
-        with_computed(y, &mut result, compute);
-        return Ok(());
-    }
-    result.resize(out.numel(), T::Compute::ZERO);
-    compute(&mut result);
-    out.write(result.into_iter().map(T::from_compute))
+    let bias = bias.as_ref().map(|bias| &bias[..]);
+    plan.write(transposed, &held, input, &w, bias, &mut out)
 }
 
 /// The gradients of [`convolution`] for input, weight and bias; those not asked for in `output_mask`
@@ -110,43 +100,71 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     let (x_sizes, y_sizes) = (input.sizes(), grad_output.sizes());
     let plan = Plan::new(x_sizes, weight.sizes(), y_sizes, stride, padding, dilation, transposed, groups)?;
     let asked = |number: usize| output_mask.get(number).copied().unwrap_or(true);
-    let dy = grad_output.to_contiguous();
-    let mut widened = Scratch::new();
-    let dy = computed(&dy, &mut widened);
     let held = in_memory::<T>(transposed, output_padding, stride);
-    let write = |out: &mut ViewMut<'_, T>, values: Option<Scratch<T::Compute>>| match values {
-        Some(values) => out.write(values.into_iter().map(T::from_compute)),
+    if asked(0) {
+        // The gradient of a convolution is a transposed one, and the other way around.
+        plan.write(!transposed, &held, grad_output, &widen(&weight), None, &mut grad_input)?;
+    } else {
+        write_zeros(&mut grad_input)?;
+    }
+    if asked(1) {
+        let (large, small) = if transposed { (grad_output, input) } else { (input, grad_output) };
+        let sums = plan.gradient_of_weight(&held, large, small);
+        grad_weight.write(sums.into_iter().map(T::from_compute))?;
+    } else {
+        write_zeros(&mut grad_weight)?;
+    }
+    if asked(2) {
+        grad_bias.write(sums_of_channels(grad_output).into_iter().map(T::from_compute))
+    } else {
+        write_zeros(&mut grad_bias)
+    }
+}
+
+/// The sums of each channel over samples and places.
+fn sums_of_channels<T: Element<Compute: Convolve>>(grad: View<'_, T>) -> Scratch<T::Compute> {
+    let channels = grad.size(1);
+    let (sizes, strides) = (grad.sizes(), grad.strides());
+    let mut sums = Scratch::filled(T::Compute::ZERO, channels);
+    for sample in 0..grad.size(0) {
+        for (channel, total) in sums.iter_mut().enumerate() {
+            let start = sample as i64 * strides[0] + channel as i64 * strides[1];
+            let data = grad.as_ptr().wrapping_offset(start as isize);
+            // SAFETY: the places of one of the channels.
+            let plane = unsafe { View::from_raw(data, &sizes[2..], &strides[2..]) }.to_contiguous();
+            let mut widened = Scratch::new();
+            let plane = computed(&plane, &mut widened);
+            let sum = widest(
+                #[inline(always)]
+                || fold_lanes(plane, T::Compute::ZERO, Arithmetic::add, Arithmetic::add),
+            );
+            *total = Arithmetic::add(*total, sum);
+        }
+    }
+    sums
+}
+
+fn write_zeros<T: Element>(out: &mut ViewMut<'_, T>) -> Result<()> {
+    match out.as_mut_slice() {
+        Some(elements) => {
+            elements.fill(T::default());
+            Ok(())
+        }
         None => out.write(std::iter::repeat(T::default())),
-    };
-    let of_input = asked(0).then(|| {
-        let w = widen(&weight);
-        let mut dx = Scratch::filled(T::Compute::ZERO, x_sizes.iter().product::<i64>() as usize);
-        if transposed {
-            plan.to_small(dy, &w, &mut dx)
-        } else {
-            plan.to_large(dy, &w, held, &mut dx)
-        }
-        dx
-    });
-    let of_weight = asked(1).then(|| {
-        let x = input.to_contiguous();
-        let mut widened = Scratch::new();
-        let x = computed(&x, &mut widened);
-        if transposed { plan.of_weight(dy, x, held) } else { plan.of_weight(x, dy, held) }
-    });
-    let of_bias = asked(2).then(|| {
-        let channels = y_sizes[1].max(1) as usize;
-        let plane = (dy.len() / (plan.samples * channels).max(1)).max(1);
-        let mut sums = Scratch::filled(T::Compute::ZERO, channels);
-        for (number, plane) in dy.chunks_exact(plane).enumerate() {
-            let sum = plane.iter().fold(T::Compute::ZERO, |sum, &dy| Arithmetic::add(sum, dy));
-            sums[number % channels] = Arithmetic::add(sums[number % channels], sum);
-        }
-        sums
-    });
-    write(&mut grad_input, of_input)?;
-    write(&mut grad_weight, of_weight)?;
-    write(&mut grad_bias, of_bias)
+    }
+}
+
+/// How a sum is held between additions.
+struct Held<T> {
+    /// In memory, as an element.
+    rounds: bool,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Held<T> {
+    fn of(&self, sum: T::Compute) -> T::Compute {
+        if self.rounds { held::<T>(sum) } else { sum }
+    }
 }
 
 /// How a sum is held between additions.
@@ -154,23 +172,16 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
 /// Where windows overlap, and from sample to sample, PyTorch adds up `float16` in memory, which rounds every
 /// sum. The library that it leaves other floats to does not; it takes no transposed convolution whose output
 /// padding reaches its stride.
-fn in_memory<T: Element>(
-    transposed: bool,
-    output_padding: &[i64],
-    stride: &[i64],
-) -> impl Fn(T::Compute) -> T::Compute + Copy + Sync {
+fn in_memory<T: Element>(transposed: bool, output_padding: &[i64], stride: &[i64]) -> Held<T> {
     let step = |dim: usize| stride.get(dim).or(stride.first()).copied().unwrap_or(1);
     let reaches = || output_padding.iter().enumerate().any(|(dim, &extra)| extra >= step(dim));
     let rounds = T::DTYPE == DType::F16 || T::DTYPE == DType::BF16 && transposed && reaches();
-    move |sum| if rounds { held::<T>(sum) } else { sum }
+    Held { rounds, element: PhantomData }
 }
 
 fn widen<T: Element>(view: &View<'_, T>) -> Scratch<T::Compute> {
     Scratch::mapped(&view.to_contiguous(), |element| element.to_compute())
 }
-
-/// Columns that are made and multiplied at a time stay in the second cache: about this many elements.
-pub(super) const BLOCK: usize = 1 << 16;
 
 /// A convolution seen from its two sides: the *large* one, which the window slides over, and the
 /// *small* one, with an element for each position of the window.
@@ -237,162 +248,117 @@ impl Plan {
         })
     }
 
-    /// Elements of a group on the large side, of one sample.
-    fn large_group(&self) -> usize {
-        self.large * self.sliding.plane()
+    /// The convolution of patches, if they serve.
+    fn patches<'a, C: Convolve>(&self, bias: Option<&'a [C]>) -> Option<Implicit<'a, C>> {
+        Implicit::new(self.sliding, [self.groups, self.large, self.small], bias)
     }
 
-    /// Elements of a group on the small side, of one sample.
-    fn small_group(&self) -> usize {
-        self.small * self.sliding.positions()
-    }
-
-    /// Rows of a group's columns.
-    fn column_height(&self) -> usize {
-        self.large * self.sliding.elements()
-    }
-
-    /// Calls `body` with a range of rows of positions for each block of columns.
-    fn for_each_block(&self, mut body: impl FnMut(std::ops::Range<usize>)) {
-        let rows = self.sliding.positions() / self.sliding.row().max(1);
-        let each = self.column_height() * self.sliding.row();
-        // Whole planes need no columns, so they need no blocks either.
-        let together = if self.sliding.is_identity() { rows } else { BLOCK / each.max(1) };
-        for first in (0..rows).step_by(together.max(1)) {
-            body(first..rows.min(first + together.max(1)));
+    /// The convolution that equals the transposed one, if strides are 1: that of the reversed window, over the small side.
+    fn reversed(&self) -> Option<Plan> {
+        let Sliding { mut window, input, output } = self.sliding;
+        if window.stride != [1; MOST] {
+            return None;
         }
+        for dim in 0..MOST {
+            window.padding[dim] = window.dilation[dim] * (window.kernel[dim] - 1) - window.padding[dim];
+        }
+        let sliding = Sliding { window, input: output, output: input };
+        Some(Plan { sliding, large: self.small, small: self.large, ..*self })
     }
 
-    /// Convolves the large side into the small one, a group of a sample after the other or in several threads.
-    fn to_small<C: Convolve>(&self, large: &[C], weight: &[C], small: &mut [C]) {
-        let target = Shared(small.as_mut_ptr());
-        parallel::for_each_range(self.samples * self.groups, 1, |numbers| {
-            let mut columns = Scratch::new();
-            for number in numbers {
-                let planes = &large[number * self.large_group()..][..self.large_group()];
-                let target = target.at((number * self.small_group()) as i64);
-                let weight = self.weight_of(number, weight);
-                self.for_each_block(|rows| {
-                    let (columns, width) = self.columns(planes, &rows, &mut columns);
-                    let right = row_major(columns, self.column_height(), width);
-                    let out = MatrixMut {
-                        data: target.wrapping_add(rows.start * self.sliding.row()),
-                        row_stride: self.sliding.positions() as i64,
-                        column_stride: 1,
-                    };
-                    // SAFETY: the block's positions of each channel lie inside the group, which no other thread has.
-                    unsafe { C::multiply(weight, right, None, C::ONE, out) };
-                });
-            }
-        });
-    }
-
-    /// The transpose of [`Plan::to_small`]; `held` rounds the columns' elements and their sums.
-    fn to_large<C: Convolve>(
+    /// Writes the convolution of the large side, or the transposed one of the small side.
+    fn write<T: Element<Compute: Convolve>>(
         &self,
-        small: &[C],
-        weight: &[C],
-        held: impl Fn(C) -> C + Sync,
-        large: &mut [C],
-    ) {
-        large.fill(C::ZERO);
-        let each = self.large_group();
-        let target = Shared(large.as_mut_ptr());
-        parallel::for_each_range(self.samples * self.groups, 1, |numbers| {
-            let mut columns = Scratch::new();
-            for number in numbers {
-                let source = &small[number * self.small_group()..][..self.small_group()];
-                // SAFETY: the group lies in the slice, and no other thread has it.
-                let planes =
-                    unsafe { std::slice::from_raw_parts_mut(target.at((number * each) as i64), each) };
-                let weight = transpose(self.weight_of(number, weight));
-                self.for_each_block(|rows| {
-                    let width = rows.len() * self.sliding.row();
-                    columns.clear();
-                    columns.resize(self.column_height() * width, C::ZERO);
-                    let right = self.block_of(source, &rows);
-                    let out =
-                        MatrixMut { data: columns.as_mut_ptr(), row_stride: width as i64, column_stride: 1 };
-                    // SAFETY: the columns have a row for each column of the weight.
-                    unsafe { C::multiply(weight, right, None, C::ONE, out) };
-                    columns.iter_mut().for_each(|sum| *sum = held(*sum));
-                    self.sliding.scatter(&columns, rows, planes, &held);
-                });
-            }
-        });
-    }
-
-    /// The gradient for the weight: the small side times the columns of the large one, transposed.
-    /// `held` rounds the sum after each sample.
-    fn of_weight<C: Convolve>(&self, large: &[C], small: &[C], held: impl Fn(C) -> C) -> Scratch<C> {
-        let each = self.small * self.column_height();
-        let mut sums = Scratch::filled(C::ZERO, self.groups * each);
-        let mut columns = Scratch::new();
-        for number in 0..self.samples * self.groups {
-            let planes = &large[number * self.large_group()..][..self.large_group()];
-            let source = &small[number * self.small_group()..][..self.small_group()];
-            let target = &mut sums[number % self.groups * each..][..each];
-            self.for_each_block(|rows| {
-                let (columns, width) = self.columns(planes, &rows, &mut columns);
-                let right = transpose(row_major(columns, self.column_height(), width));
-                let left = self.block_of(source, &rows);
-                let out = MatrixMut {
-                    data: target.as_mut_ptr(),
-                    row_stride: self.column_height() as i64,
-                    column_stride: 1,
-                };
-                // SAFETY: the group's sums have a row for each small channel.
-                unsafe { C::multiply(left, right, Some(C::ONE), C::ONE, out) };
-            });
-            target.iter_mut().for_each(|sum| *sum = held(*sum));
+        transposed: bool,
+        held: &Held<T>,
+        input: View<'_, T>,
+        weight: &[T::Compute],
+        bias: Option<&[T::Compute]>,
+        out: &mut ViewMut<'_, T>,
+    ) -> Result<()> {
+        if transposed {
+            return match self.reversed().filter(|_| !held.rounds) {
+                Some(plan) => plan.write(false, held, input, &self.reversed_weight(weight), bias, out),
+                None => self.write_by_columns(true, held, input, weight, bias, out),
+            };
         }
-        sums
+        // Whole planes are columns already.
+        let planes = self.sliding.is_identity() && input.is_contiguous() && out.is_contiguous();
+        match self.patches(bias).filter(|_| !planes) {
+            Some(patches) => patches.forward(input, weight, out),
+            None => self.write_by_columns(false, held, input, weight, bias, out)?,
+        }
+        Ok(())
     }
 
-    /// The weight of a sample's group: a row for each small channel.
-    fn weight_of<C>(&self, number: usize, weight: &[C]) -> Matrix<C> {
-        let each = self.small * self.column_height();
-        row_major(&weight[number % self.groups * each..][..each], self.small, self.column_height())
-    }
-
-    /// The columns of a block, and how many there are.
-    fn columns<'a, C: Convolve>(
+    /// As [`write`](Self::write), by way of columns.
+    fn write_by_columns<T: Element<Compute: Convolve>>(
         &self,
-        planes: &'a [C],
-        rows: &std::ops::Range<usize>,
-        buffer: &'a mut Scratch<C>,
-    ) -> (&'a [C], usize) {
-        let width = rows.len() * self.sliding.row();
-        if self.sliding.is_identity() {
-            return (planes, width);
+        transposed: bool,
+        held: &Held<T>,
+        input: View<'_, T>,
+        weight: &[T::Compute],
+        bias: Option<&[T::Compute]>,
+        out: &mut ViewMut<'_, T>,
+    ) -> Result<()> {
+        let x = input.to_contiguous();
+        let mut widened = Scratch::new();
+        let x = computed(&x, &mut widened);
+        let channels = out.sizes()[1] as usize;
+        let compute = |y: &mut [T::Compute]| {
+            if transposed {
+                self.to_large(x, weight, |sum| held.of(sum), y)
+            } else {
+                self.to_small(x, weight, y)
+            }
+            let Some(bias) = bias else { return };
+            let plane = (y.len() / (self.samples * channels).max(1)).max(1);
+            for (plane, &bias) in y.chunks_exact_mut(plane).zip(bias.iter().cycle()) {
+                plane.iter_mut().for_each(|y| *y = Arithmetic::add(*y, bias));
+            }
+        };
+        let mut result = Scratch::new();
+        if let Some(y) = out.as_mut_slice() {
+            with_computed(y, &mut result, compute);
+            return Ok(());
         }
-        self.sliding.gather(planes, rows.clone(), buffer);
-        (buffer, width)
+        result.resize(out.numel(), T::Compute::ZERO);
+        compute(&mut result);
+        out.write(result.into_iter().map(T::from_compute))
     }
 
-    /// A block of a group on the small side: a row for each channel.
-    fn block_of<C>(&self, group: &[C], rows: &std::ops::Range<usize>) -> Matrix<C> {
-        Matrix {
-            data: group[rows.start * self.sliding.row()..].as_ptr(),
-            rows: self.small,
-            columns: rows.len() * self.sliding.row(),
-            row_stride: self.sliding.positions() as i64,
-            column_stride: 1,
+    /// The gradient for the weight, from the large side and the gradient of the small one.
+    fn gradient_of_weight<T: Element<Compute: Convolve>>(
+        &self,
+        held: &Held<T>,
+        large: View<'_, T>,
+        small: View<'_, T>,
+    ) -> Scratch<T::Compute> {
+        let planes = self.sliding.is_identity() && large.is_contiguous() && small.is_contiguous();
+        match self.patches(None).filter(|_| !(planes || held.rounds)) {
+            Some(patches) => patches.of_weight(large, small),
+            None => {
+                let (large, small) = (large.to_contiguous(), small.to_contiguous());
+                let mut widened = [Scratch::new(), Scratch::new()];
+                let [of_large, of_small] = &mut widened;
+                self.of_weight(computed(&large, of_large), computed(&small, of_small), |sum| held.of(sum))
+            }
         }
     }
-}
 
-fn row_major<C>(elements: &[C], rows: usize, columns: usize) -> Matrix<C> {
-    Matrix { data: elements.as_ptr(), rows, columns, row_stride: columns as i64, column_stride: 1 }
-}
-
-fn transpose<C>(matrix: Matrix<C>) -> Matrix<C> {
-    Matrix {
-        data: matrix.data,
-        rows: matrix.columns,
-        columns: matrix.rows,
-        row_stride: matrix.column_stride,
-        column_stride: matrix.row_stride,
+    /// The weight `(groups, small, large, window…)` as `(groups, large, small, reversed window…)`.
+    fn reversed_weight<C: Convolve>(&self, weight: &[C]) -> Scratch<C> {
+        let elements = self.sliding.elements();
+        let mut reversed = Scratch::with_capacity(weight.len());
+        for group in 0..self.groups {
+            for large in 0..self.large {
+                for small in 0..self.small {
+                    let start = ((group * self.small + small) * self.large + large) * elements;
+                    reversed.extend(weight[start..start + elements].iter().rev());
+                }
+            }
+        }
+        reversed
     }
 }
 

@@ -1,0 +1,381 @@
+//! Convolutions as products whose large operand is never written: each panel of it is copied from a patch.
+//!
+//! In: patches of the input ([`super::patch`]) and weights. Out: results, or gradients of weights. A panel has for each
+//! step of the inner dimension a few lines, which lie next to each other in the patch but for the ends of rows, so it is
+//! copied by whole registers.
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::parallel::{self, Shared};
+use opsmith_runtime::{Element, Scratch, View, ViewMut};
+
+use super::Convolve;
+use super::channelwise;
+use super::columns::Sliding;
+use super::patch::{Block, Patches, Planes, SLACK, strides};
+use crate::cpu::copy::{Plane, copy_plane};
+use crate::cpu::linalg::innermost::Kernels;
+use crate::cpu::linalg::panels::depth;
+use crate::cpu::linalg::row_major;
+use crate::cpu::linalg::{Matrix, MatrixMut};
+use crate::cpu::simd::widest;
+
+/// Panels of positions that are multiplied at a time.
+const PANELS: usize = 4;
+
+/// Lines of a panel that lie next to each other: where they go, and their distance from the first place.
+type Run = (usize, usize);
+
+/// Copies a panel's lines for each step of the inner dimension, `width` at a time; whatever lies behind a run is
+/// overwritten by the next one, or by the next step.
+///
+/// # Safety
+/// `width` elements are valid for reads from every run of every step on, and the target has room for a panel and
+/// `width` more.
+#[inline(always)]
+unsafe fn copy_runs<C: Copy>(
+    patch: *const C,
+    runs: &[Run],
+    steps: impl Iterator<Item = usize>,
+    target: *mut C,
+    width: usize,
+) {
+    let mut target = target;
+    for step in steps {
+        let source = patch.wrapping_add(step);
+        for &(at, from) in runs {
+            // SAFETY: the caller's promise.
+            unsafe { std::ptr::copy_nonoverlapping(source.add(from), target.add(at), width) };
+        }
+        target = target.wrapping_add(width);
+    }
+}
+
+/// As [`copy_runs`], compiled for the widths that there are.
+///
+/// # Safety
+/// As [`copy_runs`].
+unsafe fn copy_panel<C: Copy>(
+    patch: *const C,
+    runs: &[Run],
+    steps: impl Iterator<Item = usize>,
+    target: *mut C,
+    width: usize,
+) {
+    widest(
+        #[inline(always)]
+        || {
+            // SAFETY: the caller's promise.
+            unsafe {
+                match width {
+                    12 => copy_runs(patch, runs, steps, target, 12),
+                    24 => copy_runs(patch, runs, steps, target, 24),
+                    48 => copy_runs(patch, runs, steps, target, 48),
+                    width => copy_runs(patch, runs, steps, target, width),
+                }
+            }
+        },
+    );
+}
+
+/// The runs of lines `first..first + width`, where `line` is the place of a line, for as many as there are.
+fn runs_of(first: usize, width: usize, count: usize, line: impl Fn(usize) -> usize, runs: &mut Scratch<Run>) {
+    runs.clear();
+    let mut last = 0;
+    for number in first..count.min(first + width) {
+        let place = line(number);
+        if number == first || place != last + 1 {
+            runs.push((number - first, place));
+        }
+        last = place;
+    }
+}
+
+/// Weights in panels: for each group, and each part of the inner dimension, those of all outputs.
+struct Weights<C> {
+    panels: Scratch<C>,
+    inner: usize,
+    outputs: usize,
+}
+
+impl<C: Convolve> Weights<C> {
+    /// Of weights `(groups, outputs, inner)`.
+    fn new(kernels: &Kernels<C>, weight: &[C], [groups, outputs, inner]: [usize; 3]) -> Weights<C> {
+        let mut panels = Scratch::with_capacity(groups * kernels.right_len(inner, outputs));
+        for group in weight.chunks_exact(outputs * inner).take(groups) {
+            for first in (0..inner).step_by(depth(inner)) {
+                let rows = depth(inner).min(inner - first);
+                let right = row_major(group, outputs, inner).transposed().at(first, 0);
+                // SAFETY: the part's elements are the group's.
+                unsafe { kernels.append_right(Matrix { rows, ..right }, &mut panels) };
+            }
+        }
+        Weights { panels, inner, outputs }
+    }
+
+    /// The panels of a group from one element of the inner dimension on.
+    fn at(&self, kernels: &Kernels<C>, group: usize, first: usize) -> *const C {
+        let start = kernels.right_len(group * self.inner + first, self.outputs);
+        self.panels[start..].as_ptr()
+    }
+}
+
+/// A convolution by patches.
+pub(super) struct Implicit<'a, C: 'static> {
+    kernels: &'static Kernels<C>,
+    patches: Patches,
+    groups: usize,
+    /// Channels of a group on the side that the window slides over, and on the other.
+    channels: usize,
+    outputs: usize,
+    elements: usize,
+    bias: Option<&'a [C]>,
+}
+
+impl<'a, C: Convolve> Implicit<'a, C> {
+    /// If the type has innermost loops and patches are no larger than columns.
+    pub fn new(
+        sliding: Sliding,
+        [groups, channels, outputs]: [usize; 3],
+        bias: Option<&'a [C]>,
+    ) -> Option<Implicit<'a, C>> {
+        let kernels = C::loops()?;
+        if [groups, channels, outputs, sliding.positions()].contains(&0) || kernels.rows > SLACK {
+            return None;
+        }
+        let patches = Patches::new(sliding, channels)?;
+        Some(Implicit { kernels, patches, groups, channels, outputs, elements: sliding.elements(), bias })
+    }
+
+    /// Writes the convolution of the input with weights `(groups, outputs, channels, window…)`.
+    pub fn forward<T: Element<Compute = C>>(
+        &self,
+        input: View<'_, T>,
+        weight: &[C],
+        out: &mut ViewMut<'_, T>,
+    ) {
+        let inner = self.channels * self.elements;
+        let products = if self.channels == 1 { 0 } else { self.groups };
+        let weights = Weights::new(self.kernels, weight, [products, self.outputs, inner]);
+        let steps: Scratch<usize> = (0..self.channels)
+            .flat_map(|channel| {
+                self.patches.taps().iter().map(move |&tap| channel * self.patches.places() + tap)
+            })
+            .collect();
+        let target = Target { strides: strides(out.strides()), data: Shared(out.as_mut_ptr()) };
+        let of_sample = out.strides()[0];
+        let blocks = self.patches.blocks();
+        let samples = input.size(0);
+        parallel::for_each_range(samples * self.groups * blocks, 1, |numbers| {
+            let mut work = Work::new(self, inner);
+            for number in numbers {
+                let (sample, group) = (number / blocks / self.groups, number / blocks % self.groups);
+                let block = self.patches.block(number % blocks);
+                let planes = Planes::new(input, sample, group * self.channels, self.channels);
+                self.patches.fill(&block, &planes, &mut work.patch, [self.patches.places(), 1]);
+                let first = group * self.outputs;
+                let start = sample as i64 * of_sample + first as i64 * target.strides[0];
+                let bias = self.bias.map(|bias| &bias[first..first + self.outputs]);
+                if self.channels == 1 {
+                    let weight = &weight[first * self.elements..][..self.outputs * self.elements];
+                    let sums = &mut work.sums;
+                    sums.resize(self.outputs * block.positions(), C::ZERO);
+                    channelwise::forward(&self.patches, &block, &work.patch, weight, sums);
+                    // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
+                    unsafe { target.write(start, &block, 0, block.positions(), sums, bias) };
+                    continue;
+                }
+                for line in (0..block.positions()).step_by(self.kernels.rows * PANELS) {
+                    let lines = (self.kernels.rows * PANELS).min(block.positions() - line);
+                    self.multiply_lines(&mut work, &weights, group, &block, line..line + lines, &steps);
+                    let sums = &mut work.sums[..self.outputs * lines];
+                    // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
+                    unsafe { target.write(start, &block, line, lines, sums, bias) };
+                }
+            }
+        });
+    }
+
+    /// Computes the sums of some positions of a block: a row for each output.
+    fn multiply_lines(
+        &self,
+        work: &mut Work<C>,
+        weights: &Weights<C>,
+        group: usize,
+        block: &Block,
+        lines: std::ops::Range<usize>,
+        steps: &[usize],
+    ) {
+        let place = |line: usize| line / block.columns * self.patches.row() + line % block.columns;
+        let width = self.kernels.rows;
+        let together = depth(weights.inner);
+        for depth in (0..weights.inner).step_by(together) {
+            let inner = together.min(weights.inner - depth);
+            for (number, first) in lines.clone().step_by(width).enumerate() {
+                runs_of(first, width, lines.end, place, &mut work.runs);
+                let steps = steps[depth..depth + inner].iter().copied();
+                let panel = work.left[number * inner * width..].as_mut_ptr();
+                // SAFETY: the runs of all steps lie in the patch, which has slack at its end, as the panels have.
+                unsafe { copy_panel(work.patch.as_ptr(), &work.runs, steps, panel, width) };
+            }
+            let out =
+                MatrixMut { data: work.sums.as_mut_ptr(), row_stride: 1, column_stride: lines.len() as i64 };
+            let right = weights.at(self.kernels, group, depth);
+            let sizes = [lines.len(), self.outputs, inner];
+            // SAFETY: the panels hold these lines and outputs, and there are sums for all of them.
+            unsafe { self.kernels.multiply(sizes, work.left.as_ptr(), right, depth > 0, out) };
+        }
+    }
+
+    /// The gradient for the weight, `(groups, outputs, channels, window…)`, from that of the result.
+    pub fn of_weight<T: Element<Compute = C>>(&self, input: View<'_, T>, grad: View<'_, T>) -> Scratch<C> {
+        let each = self.outputs * self.channels * self.elements;
+        let mut result = Scratch::filled(C::ZERO, self.groups * each);
+        let target = Shared(result.as_mut_ptr());
+        let parts = parallel::num_threads().div_ceil(self.groups).min(self.channels);
+        let together = self.channels.div_ceil(parts);
+        let parts = self.channels.div_ceil(together);
+        parallel::for_each_range(self.groups * parts, 1, |numbers| {
+            for number in numbers {
+                let (group, first) = (number / parts, number % parts * together);
+                let channels = together.min(self.channels - first);
+                let sums = self.of_channels(input, grad, group, first, channels);
+                let lines = channels * self.elements;
+                for output in 0..self.outputs {
+                    for channel in 0..channels {
+                        for element in 0..self.elements {
+                            let at = (output * self.channels + first + channel) * self.elements + element;
+                            let sum = sums[output * lines + element * channels + channel];
+                            // SAFETY: the element is of this group's and this part's channels.
+                            unsafe { *target.at((group * each + at) as i64) = sum };
+                        }
+                    }
+                }
+            }
+        });
+        result
+    }
+
+    /// Sums over samples and positions, of some channels of a group: a row for each output, with the channels of each
+    /// element of the window.
+    fn of_channels<T: Element<Compute = C>>(
+        &self,
+        input: View<'_, T>,
+        grad: View<'_, T>,
+        group: usize,
+        first: usize,
+        channels: usize,
+    ) -> Scratch<C> {
+        let (width, patches) = (self.kernels.rows, &self.patches);
+        let lines = channels * self.elements;
+        let mut sums = Scratch::filled(C::ZERO, self.outputs * lines);
+        let mut patch = Scratch::filled(C::ZERO, patches.places() * channels + SLACK);
+        let mut left = Scratch::filled(C::ZERO, depth(patches.most()) * width + SLACK);
+        let (mut right, mut rows, mut runs) = (Scratch::new(), Scratch::new(), Scratch::new());
+        let mut steps: Scratch<usize> = Scratch::new();
+        for number in 0..input.size(0) * patches.blocks() {
+            let (sample, block) = (number / patches.blocks(), patches.block(number % patches.blocks()));
+            let planes = Planes::new(input, sample, group * self.channels + first, channels);
+            patches.fill(&block, &planes, &mut patch, [1, channels]);
+            let planes = Planes::new(grad, sample, group * self.outputs, self.outputs);
+            rows.resize(self.outputs * block.positions(), C::ZERO);
+            planes.copy_block(&block, &mut rows);
+            if self.channels == 1 {
+                channelwise::add_of_weight(patches, &block, &patch, &rows, &mut sums);
+                continue;
+            }
+            steps.clear();
+            for row in 0..block.rows {
+                steps.extend((0..block.columns).map(|column| (row * patches.row() + column) * channels));
+            }
+            let together = depth(block.positions());
+            for depth in (0..block.positions()).step_by(together) {
+                let inner = together.min(block.positions() - depth);
+                right.clear();
+                let matrix = row_major(&rows, self.outputs, block.positions()).transposed();
+                // SAFETY: the part's elements are the block's.
+                unsafe {
+                    self.kernels.append_right(Matrix { rows: inner, ..matrix.at(depth, 0) }, &mut right)
+                };
+                let place = |line: usize| patches.taps()[line / channels] * channels + line % channels;
+                for line in (0..lines).step_by(width) {
+                    runs_of(line, width, lines, place, &mut runs);
+                    let steps = steps[depth..depth + inner].iter().copied();
+                    let out = MatrixMut {
+                        data: sums[line..].as_mut_ptr(),
+                        row_stride: 1,
+                        column_stride: lines as i64,
+                    };
+                    let sizes = [width.min(lines - line), self.outputs, inner];
+                    // SAFETY: the runs of all steps lie in the patch, which has slack at its end, as the panel has; the
+                    // panels hold these lines and outputs, and there are sums for all of them.
+                    unsafe {
+                        copy_panel(patch.as_ptr(), &runs, steps, left.as_mut_ptr(), width);
+                        self.kernels.multiply(sizes, left.as_ptr(), right.as_ptr(), number + depth > 0, out);
+                    }
+                }
+            }
+        }
+        sums
+    }
+}
+
+/// A thread's own memory.
+struct Work<C> {
+    patch: Scratch<C>,
+    left: Scratch<C>,
+    sums: Scratch<C>,
+    runs: Scratch<Run>,
+}
+
+impl<C: Convolve> Work<C> {
+    fn new(implicit: &Implicit<'_, C>, inner: usize) -> Work<C> {
+        let lines = implicit.kernels.rows * PANELS;
+        Work {
+            patch: Scratch::filled(C::ZERO, implicit.patches.places() * implicit.channels + SLACK),
+            left: Scratch::filled(C::ZERO, lines * depth(inner) + SLACK),
+            sums: Scratch::filled(C::ZERO, lines * implicit.outputs),
+            runs: Scratch::new(),
+        }
+    }
+}
+
+/// Where results go, with any strides.
+struct Target<T> {
+    data: Shared<T>,
+    strides: [i64; 4],
+}
+
+impl<T: Element<Compute: Convolve>> Target<T> {
+    /// Writes the sums of some positions of a block, a row for each output, with the outputs' bias.
+    ///
+    /// # Safety
+    /// The positions of these outputs, from `start` on, are valid for writes.
+    unsafe fn write(
+        &self,
+        start: i64,
+        block: &Block,
+        first: usize,
+        count: usize,
+        sums: &mut [T::Compute],
+        bias: Option<&[T::Compute]>,
+    ) {
+        let outputs = sums.len() / count;
+        for (sums, &bias) in sums.chunks_exact_mut(count).zip(bias.unwrap_or(&[])) {
+            sums.iter_mut().for_each(|sum| *sum = Arithmetic::add(*sum, bias));
+        }
+        let [of_output, of_plane, of_row, of_column] = self.strides;
+        let mut done = 0;
+        while done < count {
+            let (row, column) = ((first + done) / block.columns, (first + done) % block.columns);
+            let together = (block.columns - column).min(count - done);
+            let place = block.plane as i64 * of_plane
+                + (block.row + row) as i64 * of_row
+                + (block.column + column) as i64 * of_column;
+            let to = Plane { data: self.data.at(start + place), steps: [of_output, of_column] };
+            let from = Plane { data: sums[done..].as_ptr(), steps: [count as i64, 1] };
+            // SAFETY: the caller's promise; each row of sums has as many from here on.
+            unsafe { copy_plane([outputs, together], to, from, T::from_compute) };
+            done += together;
+        }
+    }
+}
