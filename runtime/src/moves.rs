@@ -219,9 +219,9 @@ unsafe fn transpose_square<T: Copy, const K: usize>(
         }
         let line = |at: usize| from.offset(at as isize * from_line).cast::<[T; K]>().read_unaligned();
         let square: [[T; K]; K] = std::array::from_fn(line);
-        for at in 0..K {
-            let turned: [T; K] = std::array::from_fn(|other| square[other][at]);
-            to.offset(at as isize * to_line).cast::<[T; K]>().write_unaligned(turned);
+        let turned: [[T; K]; K] = std::array::from_fn(|at| std::array::from_fn(|other| square[other][at]));
+        for (at, row) in turned.into_iter().enumerate() {
+            to.offset(at as isize * to_line).cast::<[T; K]>().write_unaligned(row);
         }
     }
 }

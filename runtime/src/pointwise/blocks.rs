@@ -103,8 +103,8 @@ impl<const N: usize> Blocks<N> {
                 let mut pointers = *rows.first.pointers;
                 for _ in 0..rows.count {
                     body.run(&pointers, rows.first.length);
-                    for index in 0..N {
-                        pointers[index] = pointers[index].wrapping_offset(rows.steps[index]);
+                    for (pointer, step) in pointers.iter_mut().zip(rows.steps).take(N) {
+                        *pointer = pointer.wrapping_offset(*step);
                     }
                 }
             } else if rows.count == 1 {
