@@ -105,7 +105,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Each operator with all its arguments in order, for generated formulas.",
         siblings: &["defs"],
-        imports: "*",
+        imports: "{*, generated::call}",
         emit: api::emit_raw,
     },
     Emitter {
@@ -116,7 +116,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "The functions users call.",
         siblings: &["defs"],
-        imports: "*",
+        imports: "{*, generated::call}",
         emit: api::emit_functions,
     },
     Emitter {
@@ -127,7 +127,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: false,
         doc: "The same operators as methods of tensors.",
         siblings: &["functions"],
-        imports: "*",
+        imports: "{*, generated::call}",
         emit: methods::emit,
     },
     Emitter {
@@ -138,7 +138,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Shape and dtype inference.",
         siblings: &["defs", "raw"],
-        imports: "{*, infer::{device_of, dtype, shape}, op::Inferred}",
+        imports: "{*, generated::{call, checked}, infer::{device_of, dtype, shape}, op::Inferred}",
         emit: infer::emit,
     },
     Emitter {
@@ -160,7 +160,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: false,
         doc: "Kernels by backend and dtype.",
         siblings: &[],
-        imports: "{*, arith::{Arithmetic, Ordered}, declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable}}",
+        imports: "{*, arith::{Arithmetic, Ordered}, generated::{checked, declared::Misfit as _, foreign}, op::{KernelCall, KernelFn, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {
@@ -171,7 +171,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Backward formulas, and forward ones that the spec writes.",
         siblings: &["raw"],
-        imports: "{*, autograd::{GradContext, Gradient}, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
+        imports: "{*, autograd::{GradContext, Gradient}, generated::{call, checked}, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
         emit: gradients::emit,
     },
     Emitter {

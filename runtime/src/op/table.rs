@@ -76,7 +76,7 @@ macro_rules! kernels_of {
 
 /// The declaration of a generic kernel: the type that it must have, and its arguments from a call. A function of the
 /// declaration's name takes the kernel at its exact type; the struct `Any` in the module of that name takes whatever
-/// kernel is given, for [`Misfit`](crate::declared::Misfit) to find one of another type.
+/// kernel is given, for [`Misfit`](crate::generated::declared::Misfit) to find one of another type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! rust_kernel {
@@ -99,7 +99,7 @@ macro_rules! rust_kernel {
             impl<$($T: $crate::Element,)* F: Fn($($ty),*) -> $result> Any<($($T,)*), F> {
                 pub fn run_declared(self, $call: &$crate::op::KernelCall<'_>) -> $crate::Result<()> {
                     let kernel = self.0;
-                    $crate::scratch::or_out_of_memory(|| kernel($($value),*))
+                    $crate::generated::or_out_of_memory(|| kernel($($value),*))
                 }
             }
         }
