@@ -10,6 +10,7 @@ mod default;
 mod defs;
 mod document;
 mod enums;
+mod example;
 mod expr;
 mod format;
 mod forward;
