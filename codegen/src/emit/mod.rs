@@ -161,7 +161,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: false,
         doc: "Kernels by backend and dtype.",
         siblings: &[],
-        imports: "{*, arith::{Arithmetic, Ordered}, generated::{checked, declared::Misfit as _, foreign}, op::{KernelCall, KernelFn, KernelTable}}",
+        imports: "{*, arith::{Arithmetic, Ordered}, generated::{checked, declared::Misfit as _, foreign as abi}, op::{KernelCall, KernelFn, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {

@@ -251,7 +251,7 @@ pub const OP_KEYS: &[KeySpec] = &[
     key(
         KeyName::Dispatch,
         ValueKind::TextMap,
-        "hand-written kernel of each backend; `fill::eye(n)` takes these arguments only",
+        "hand-written kernel of each backend: `linalg::mm`, or `fill::eye(n)` with the arguments it takes",
     ),
     key(KeyName::Decompose, ValueKind::Text, "the operator as an expression of other operators"),
     key(

@@ -83,10 +83,10 @@ rt::forms! {
 }
 
 rt::options! {
-    /// Options of [`grown`](fn@grown).
+    /// Options of [`grown`](fn@grown). `twice` alone converts to them.
     GrownOptions;
     /// Sets `twice` (bool, `false` by default).
-    twice: bool = false, set bool => twice;
+    twice: bool = false, set bool => twice, from [] bool;
 }
 
 /// Grows each element; integers become floats.
@@ -171,10 +171,10 @@ rt::forms! {
 }
 
 rt::options! {
-    /// Options of [`largest`](fn@largest).
+    /// Options of [`largest`](fn@largest). `dim` alone converts to them.
     LargestOptions;
     /// Sets `dim` (int?, `None` by default).
-    dim: Option<i64> = None, set i64 => Some(dim);
+    dim: Option<i64> = None, set i64 => Some(dim), from [] i64;
 }
 
 /// A kernel in C++.

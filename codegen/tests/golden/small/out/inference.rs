@@ -31,12 +31,10 @@ pub fn product_infer(args: &[Arg<'_>]) -> Result<Inferred> {
     if !((mat2.shape().len() as i64) == 2i64) {
         return Err(rt::infer::check_failed("mat2.dim() == 2", &[mat2.shape().len() as i64, 2i64]));
     }
-    if !(rt::checked::size(self_.shape(), 1i64)?
-        == rt::checked::size(mat2.shape(), -2i64)?)
-    {
+    if !(checked::size(self_.shape(), 1i64)? == checked::size(mat2.shape(), -2i64)?) {
         return Err(rt::infer::check_failed(
             "self.size(1) == mat2.size(-2)",
-            &[rt::checked::size(self_.shape(), 1i64)?, rt::checked::size(mat2.shape(), -2i64)?],
+            &[checked::size(self_.shape(), 1i64)?, checked::size(mat2.shape(), -2i64)?],
         ));
     }
     let compute = dtype::same(&[self_.into(), mat2.into()])?;
@@ -45,9 +43,7 @@ pub fn product_infer(args: &[Arg<'_>]) -> Result<Inferred> {
         compute,
         || Ok([
             (
-                Dims::from_slice(
-                    &[rt::checked::size(self_.shape(), 0i64)?, rt::checked::size(mat2.shape(), 1i64)?],
-                ),
+                Dims::from_slice(&[checked::size(self_.shape(), 0i64)?, checked::size(mat2.shape(), 1i64)?]),
                 compute,
             ),
         ]),

@@ -7,11 +7,11 @@ mod foreign {
     unsafe extern "C" {
         /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:50.
         pub fn golden_largest(
-            context: *mut rt::foreign::RawContext,
-            self_: *const rt::foreign::ForeignTensor<'_>,
+            context: *mut abi::RawContext,
+            self_: *const abi::ForeignTensor<'_>,
             dim: *const i64,
-            out0: *mut rt::foreign::ForeignTensor<'_>,
-            out1: *mut rt::foreign::ForeignTensor<'_>,
+            out0: *mut abi::ForeignTensor<'_>,
+            out1: *mut abi::ForeignTensor<'_>,
         ) -> std::ffi::c_int;
     }
 }
@@ -102,8 +102,8 @@ pub static PRODUCT: KernelTable = KernelTable::cpu(
 );
 
 fn largest_kernel(call: &KernelCall<'_>) -> Result<()> {
-    let mut context = rt::foreign::KernelContext::new("golden_largest", "kernels/largest.cc", call.device());
-    let self_ = rt::foreign::ForeignTensor::of(call.args()[0].tensor());
+    let mut context = abi::KernelContext::new("golden_largest", "kernels/largest.cc", call.device());
+    let self_ = abi::ForeignTensor::of(call.args()[0].tensor());
     let dim = call.args()[1].optional(Arg::int);
     let mut out0 = call.foreign_output(0);
     let mut out1 = call.foreign_output(1);
@@ -112,13 +112,7 @@ fn largest_kernel(call: &KernelCall<'_>) -> Result<()> {
     // pointer lives until the call returns, and the dispatcher
     // holds the borrows of all tensors.
     let status = unsafe {
-        foreign::golden_largest(
-            context.as_raw(),
-            &self_,
-            rt::foreign::address_or_null(&dim),
-            &mut out0,
-            &mut out1,
-        )
+        foreign::golden_largest(context.as_raw(), &self_, abi::address_or_null(&dim), &mut out0, &mut out1)
     };
     context.check(status)
 }
