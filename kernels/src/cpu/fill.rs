@@ -125,22 +125,22 @@ mod tests {
     #[test]
     fn sequences() {
         let mut out = Array::zeros(&[4]);
-        arange::<f32>(Scalar::Int(1), Scalar::Int(2), Scalar::Float(0.25), None, out.view_mut()).unwrap();
+        arange::<f32>(Scalar::Int(1), Scalar::Float(0.25), out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1.0, 1.25, 1.5, 1.75]);
         let mut out = Array::zeros(&[3]);
-        arange::<i64>(Scalar::Int(5), Scalar::Int(0), Scalar::Int(-2), None, out.view_mut()).unwrap();
+        arange::<i64>(Scalar::Int(5), Scalar::Int(-2), out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [5, 3, 1]);
-        linspace::<i64>(Scalar::Int(0), Scalar::Int(5), 3, None, out.view_mut()).unwrap();
+        linspace::<i64>(Scalar::Int(0), Scalar::Int(5), 3, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [0, 2, 5]);
         let mut out = Array::zeros(&[1]);
-        linspace::<f64>(Scalar::Int(7), Scalar::Int(9), 1, None, out.view_mut()).unwrap();
+        linspace::<f64>(Scalar::Int(7), Scalar::Int(9), 1, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [7.0]);
     }
 
     #[test]
     fn matrices() {
         let mut out = Array::zeros(&[3, 2]).permuted(&[1, 0]);
-        eye_m::<u8>(2, 3, None, out.view_mut()).unwrap();
+        eye_m::<u8>(2, 3, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1, 0, 0, 0, 1, 0]);
         let ones = Array::new(&[1, 3, 2], [1u8; 6]).permuted(&[0, 2, 1]);
         let mut out = ones.clone();

@@ -358,9 +358,8 @@ mod tests {
                 softmax(input.view(), dim as i64, y.view_mut()).unwrap();
                 log_softmax(input.view(), dim as i64, log_y.view_mut()).unwrap();
                 let (mut grad, mut log_grad) = (Array::zeros(&input.sizes), Array::zeros(&input.sizes));
-                let dtype = DType::F64;
-                softmax_backward_data(input.view(), y.view(), dim as i64, dtype, grad.view_mut()).unwrap();
-                log_softmax_backward_data(input.view(), log_y.view(), dim as i64, dtype, log_grad.view_mut())
+                softmax_backward_data(input.view(), y.view(), dim as i64, grad.view_mut()).unwrap();
+                log_softmax_backward_data(input.view(), log_y.view(), dim as i64, log_grad.view_mut())
                     .unwrap();
                 for line in lines(&input.sizes, dim) {
                     let pick = |from: &Array<f64>| -> Vec<f64> {

@@ -51,7 +51,6 @@ pub fn native_batch_norm<T: Element<Compute: Real>>(
 ///
 /// # Errors
 /// If a size does not fit.
-#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn native_batch_norm_no_stats<T: Element<Compute: Real>>(
     input: View<'_, T>,
     weight: Option<View<'_, T>>,

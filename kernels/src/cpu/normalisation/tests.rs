@@ -74,7 +74,6 @@ fn gradients_of_layer_normalisation() {
             forward.mean.view(),
             forward.rstd.view(),
             Some(weight.view()),
-            Some(bias.view()),
             mask,
             of_input.view_mut(),
             of_weight.view_mut(),
