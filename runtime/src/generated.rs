@@ -1,20 +1,15 @@
 //! The runtime's interface to generated code.
 //!
-//! In: items that only generated code and tests of it call: entry points of calls, checked operations of expressions,
-//! types of declared kernels, the C interface. Out: the same items under one path. Hidden from documentation, and changed
-//! with the generator; macros of generated code are hidden at the root of the crate, where Rust puts them. No module of the
-//! runtime may use this one.
+//! In: items that only generated code and tests of it call: entry points of calls, types of declared kernels, the C
+//! interface. Out: the same items under one path. Hidden from documentation, and changed with the generator; macros of
+//! generated code are hidden at the root of the crate, where Rust puts them. No module of the runtime but `internals` may use
+//! this one.
 
 pub use crate::scratch::or_out_of_memory;
 
 /// Entry points of operator calls.
 pub mod call {
     pub use crate::call::*;
-}
-
-/// Checked operations of a spec's expressions.
-pub mod checked {
-    pub use crate::checked::*;
 }
 
 /// Types of declared kernels.

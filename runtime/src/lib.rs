@@ -14,7 +14,7 @@ pub mod axes;
 pub mod backend;
 pub mod boxed;
 mod call;
-mod checked;
+pub mod checked;
 pub mod constraint;
 #[doc(hidden)]
 pub mod copy;

@@ -49,13 +49,25 @@ struct Program {
     tensors: Vec<String>,
     /// The call.
     call: String,
+    /// Whether an argument is called `x`, so that `self` is not.
+    has_x: bool,
+}
+
+/// Items between brackets.
+fn list(items: &[String]) -> String {
+    format!("[{}]", items.join(", "))
 }
 
 impl Program {
     /// The call of a sample; `None` if a value has no literal in Rust, or no setter.
     fn of(op: &Op, sample: &Sample) -> Option<Program> {
-        let mut program =
-            Program { names: Vec::new(), types: Vec::new(), tensors: Vec::new(), call: String::new() };
+        let mut program = Program {
+            names: Vec::new(),
+            types: Vec::new(),
+            tensors: Vec::new(),
+            call: String::new(),
+            has_x: op.arg_index("x").is_some(),
+        };
         let dtype = dtype(op, sample)?;
         let (mut given, mut setters) = (Vec::new(), String::new());
         for (index, arg) in op.args.iter().enumerate() {
@@ -88,7 +100,7 @@ impl Program {
 
     fn imports(&self, config: &Config) -> String {
         let (library, runtime) = (config.library.replace('-', "_"), runtime(config));
-        let list = |names: &[String]| match names {
+        let braced = |names: &[String]| match names {
             [only] => only.clone(),
             names => format!("{{{}}}", names.join(", ")),
         };
@@ -96,12 +108,12 @@ impl Program {
         types.sort();
         types.dedup();
         if library == runtime {
-            return format!("# use {library}::{};", list(&[self.names.clone(), types].concat()));
+            return format!("# use {library}::{};", braced(&[self.names.clone(), types].concat()));
         }
-        let library = format!("# use {library}::{};", list(&self.names));
+        let library = format!("# use {library}::{};", braced(&self.names));
         match types.is_empty() {
             true => library,
-            false => format!("{library} use {runtime}::{};", list(&types)),
+            false => format!("{library} use {runtime}::{};", braced(&types)),
         }
     }
 
@@ -120,11 +132,10 @@ impl Program {
         dtype: DType,
         set: bool,
     ) -> Option<String> {
-        let items = |items: &[String]| format!("[{}]", items.join(", "));
         Some(match (kind, value) {
             (Kind::Tensor, SampleValue::Tensor(tensor)) => {
                 let name = match parameter(arg).to_string() {
-                    name if name == "self_" => "x".to_owned(),
+                    name if name == "self_" && !self.has_x => "x".to_owned(),
                     name => name,
                 };
                 let tensor = self.tensor(tensor, dtype)?;
@@ -132,41 +143,30 @@ impl Program {
                 format!("&{name}")
             }
             (Kind::Tensors | Kind::OptionalTensors, SampleValue::Tensors(tensors)) => {
-                let may_lack = *kind == Kind::OptionalTensors;
-                let mut one = |tensor: &Option<SampleTensor>| match tensor {
-                    None => Some("None".to_owned()),
-                    Some(tensor) => {
-                        let tensor = self.tensor(tensor, dtype)?;
-                        Some(if may_lack { format!("Some({tensor}?)") } else { format!("{tensor}?") })
-                    }
-                };
-                let tensors = items(&tensors.iter().map(&mut one).collect::<Option<Vec<_>>>()?);
-                format!("{}{tensors}", if set { "vec!" } else { "&" })
+                let tensors = self.several(tensors, dtype, *kind == Kind::OptionalTensors)?;
+                format!("{}{}", if set { "vec!" } else { "&" }, list(&tensors))
             }
             (Kind::Lists(item), SampleValue::List(rows)) => {
                 let kind: Kind = item.kind().into();
                 let mut row = |row: &SampleValue| match row {
-                    SampleValue::List(row) => Some(format!("vec!{}", items(&self.plain(&kind, row)?))),
+                    SampleValue::List(row) => Some(format!("vec!{}", list(&self.plain(&kind, row)?))),
                     _ => None,
                 };
-                format!("vec!{}", items(&rows.iter().map(&mut row).collect::<Option<Vec<_>>>()?))
+                format!("vec!{}", list(&rows.iter().map(&mut row).collect::<Option<Vec<_>>>()?))
             }
-            (Kind::Strs, SampleValue::List(list)) if set || !arg.ty.optional => {
-                format!("&{}", items(&self.plain(&Kind::Str, list)?))
+            (Kind::Strs, SampleValue::List(items)) if set || !arg.ty.optional => {
+                format!("&{}", list(&self.plain(&Kind::Str, items)?))
             }
-            (Kind::Scalars, SampleValue::List(list)) => {
+            (Kind::Scalars, SampleValue::List(items)) => {
                 let scalar = self.ty("Scalar");
-                let scalars = self.plain(&Kind::Scalar, list)?;
+                let scalars = self.plain(&Kind::Scalar, items)?;
                 let scalars = scalars.iter().map(|number| format!("{scalar}::from({number})"));
-                format!("{}{}", if set { "vec!" } else { "&" }, items(&scalars.collect::<Vec<_>>()))
+                format!("{}{}", if set { "vec!" } else { "&" }, list(&scalars.collect::<Vec<_>>()))
             }
-            (Kind::Ints(_) | Kind::Floats | Kind::Bools(_) | Kind::DTypes, SampleValue::List(list)) => {
-                let by_reference = !set && !(matches!(kind, Kind::Ints(_)) && !arg.ty.optional);
-                format!(
-                    "{}{}",
-                    if by_reference { "&" } else { "" },
-                    items(&self.plain(&kind.item()?.kind, list)?)
-                )
+            (Kind::Ints(_) | Kind::Floats | Kind::Bools(_) | Kind::DTypes, SampleValue::List(items)) => {
+                let converts = set || matches!(kind, Kind::Ints(_)) && !arg.ty.optional;
+                let items = list(&self.plain(&kind.item()?.kind, items)?);
+                if converts { items } else { format!("&{items}") }
             }
             // Without a parameter whose type converts, a number has to.
             (Kind::Scalar, value) if !set && arg.ty.optional => {
@@ -175,6 +175,21 @@ impl Program {
             }
             (kind, value) => self.plain(kind, std::slice::from_ref(value))?.concat(),
         })
+    }
+
+    /// The tensors of a list, of which some may be absent.
+    fn several(
+        &mut self,
+        tensors: &[Option<SampleTensor>],
+        dtype: DType,
+        may_lack: bool,
+    ) -> Option<Vec<String>> {
+        let mut one = |tensor: &Option<SampleTensor>| {
+            let Some(tensor) = tensor else { return Some("None".to_owned()) };
+            let tensor = self.tensor(tensor, dtype)?;
+            Some(if may_lack { format!("Some({tensor}?)") } else { format!("{tensor}?") })
+        };
+        tensors.iter().map(&mut one).collect()
     }
 
     /// Values of one kind that is no tensor.

@@ -139,7 +139,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Shape and dtype inference.",
         siblings: &["defs", "raw"],
-        imports: "{*, generated::{call, checked}, infer::{device_of, dtype, shape}, op::Inferred}",
+        imports: "{*, generated::call, infer::{device_of, dtype, shape}, op::Inferred}",
         emit: infer::emit,
     },
     Emitter {
@@ -161,7 +161,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: false,
         doc: "Kernels by backend and dtype.",
         siblings: &[],
-        imports: "{*, arith::{Arithmetic, Ordered}, generated::{checked, declared::Misfit as _, foreign as abi}, op::{KernelCall, KernelFn, KernelTable}}",
+        imports: "{*, arith::{Arithmetic, Ordered}, generated::{declared::Misfit as _, foreign as abi}, op::{KernelCall, KernelFn, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {
@@ -172,7 +172,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Backward formulas, and forward ones that the spec writes.",
         siblings: &["raw"],
-        imports: "{*, autograd::{GradContext, Gradient}, generated::{call, checked}, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
+        imports: "{*, autograd::{GradContext, Gradient}, generated::call, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
         emit: gradients::emit,
     },
     Emitter {

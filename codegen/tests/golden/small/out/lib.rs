@@ -69,8 +69,7 @@ mod generated {
             raw::{self},
         };
         use ::opsmith::runtime::{
-            *, generated::{call, checked},
-            infer::{device_of, dtype, shape},
+            *, generated::call, infer::{device_of, dtype, shape},
             op::Inferred,
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/inference.rs"));
@@ -94,7 +93,7 @@ mod generated {
         use crate::kernels::{self as kernels};
         use ::opsmith::runtime::{
             *, arith::{Arithmetic, Ordered},
-            generated::{checked, declared::Misfit as _, foreign as abi},
+            generated::{declared::Misfit as _, foreign as abi},
             op::{KernelCall, KernelFn, KernelTable},
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
@@ -106,8 +105,7 @@ mod generated {
         use super::raw::{self};
         use ::opsmith::runtime::{
             *, autograd::{GradContext, Gradient},
-            generated::{call, checked},
-            infer::{dtype, shape},
+            generated::call, infer::{dtype, shape},
             op::{Formula, Forward, GradDef, Gradients, bits},
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/gradients.rs"));
