@@ -1,9 +1,13 @@
 //! The runtime's interface to generated code.
 //!
 //! In: items that only generated code and tests of it call: entry points of calls, types of declared kernels, the C
-//! interface. Out: the same items under one path. Hidden from documentation, and changed with the generator; macros of
-//! generated code are hidden at the root of the crate, where Rust puts them. No module of the runtime but `internals` may use
+//! interface. Out: the same items under one path, and the macros of generated code, which Rust puts at the root of the crate.
+//! Hidden from documentation, and changed with the generator. No module of the runtime but `internals` may use
 //! this one.
+
+mod options;
+mod rows;
+mod tables;
 
 pub use crate::scratch::or_out_of_memory;
 

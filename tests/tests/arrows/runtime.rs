@@ -163,7 +163,7 @@ pub const TABLE: Table = Table {
         ),
         ("declared", &["error", "op"]),
         ("foreign", &["device", "error", "lists", "op", "parallel", "random", "scalar", "tensor"]),
-        ("generated", &["call", "declared", "foreign", "scratch"]),
+        ("generated", &["call", "declared", "element", "error", "foreign", "op", "scratch", "tensor"]),
         ("replace", &[]),
         (
             "internals",
