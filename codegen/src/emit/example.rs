@@ -99,7 +99,8 @@ impl Program {
     }
 
     fn imports(&self, config: &Config) -> String {
-        let (library, runtime) = (config.library.replace('-', "_"), runtime(config));
+        let package = config.package.as_ref().unwrap_or(&config.library);
+        let (library, runtime) = (package.replace('-', "_"), runtime(config));
         let braced = |names: &[String]| match names {
             [only] => only.clone(),
             names => format!("{{{}}}", names.join(", ")),
@@ -149,7 +150,7 @@ impl Program {
             (Kind::Lists(item), SampleValue::List(rows)) => {
                 let kind: Kind = item.kind().into();
                 let mut row = |row: &SampleValue| match row {
-                    SampleValue::List(row) => Some(format!("vec!{}", list(&self.plain(&kind, row)?))),
+                    SampleValue::List(row) => Some(format!("vec!{}", list(&self.items(&kind, row)?))),
                     _ => None,
                 };
                 format!("vec!{}", list(&rows.iter().map(&mut row).collect::<Option<Vec<_>>>()?))
@@ -158,10 +159,7 @@ impl Program {
                 format!("&{}", list(&self.plain(&Kind::Str, items)?))
             }
             (Kind::Scalars, SampleValue::List(items)) => {
-                let scalar = self.ty("Scalar");
-                let scalars = self.plain(&Kind::Scalar, items)?;
-                let scalars = scalars.iter().map(|number| format!("{scalar}::from({number})"));
-                format!("{}{}", if set { "vec!" } else { "&" }, list(&scalars.collect::<Vec<_>>()))
+                format!("{}{}", if set { "vec!" } else { "&" }, list(&self.items(&Kind::Scalar, items)?))
             }
             (Kind::Ints(_) | Kind::Floats | Kind::Bools(_) | Kind::DTypes, SampleValue::List(items)) => {
                 let converts = set || matches!(kind, Kind::Ints(_)) && !arg.ty.optional;
@@ -170,8 +168,7 @@ impl Program {
             }
             // Without a parameter whose type converts, a number has to.
             (Kind::Scalar, value) if !set && arg.ty.optional => {
-                let scalar = self.ty("Scalar");
-                format!("{scalar}::from({})", self.plain(kind, std::slice::from_ref(value))?.concat())
+                self.items(kind, std::slice::from_ref(value))?.concat()
             }
             (kind, value) => self.plain(kind, std::slice::from_ref(value))?.concat(),
         })
@@ -190,6 +187,16 @@ impl Program {
             Some(if may_lack { format!("Some({tensor}?)") } else { format!("{tensor}?") })
         };
         tensors.iter().map(&mut one).collect()
+    }
+
+    /// Items of a list, which have one type: numbers of several are converted.
+    fn items(&mut self, kind: &Kind, values: &[SampleValue]) -> Option<Vec<String>> {
+        let plain = self.plain(kind, values)?;
+        if *kind != Kind::Scalar {
+            return Some(plain);
+        }
+        let scalar = self.ty("Scalar");
+        Some(plain.iter().map(|number| format!("{scalar}::from({number})")).collect())
     }
 
     /// Values of one kind that is no tensor.
