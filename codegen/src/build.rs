@@ -90,6 +90,8 @@ fn warn_of_half_a_parent(manifest: &str) {
 
 /// Generates a library as configured.
 pub fn build_with(config: &Config) {
+    let package = config.package.clone().or_else(|| std::env::var("CARGO_PKG_NAME").ok());
+    let config = &Config { package, ..config.clone() };
     let mut checked = pipeline::check(config).unwrap_or_else(|failure| fail(&failure.to_string()));
     pipeline::check_kernel_files(&mut checked, config);
     for file in &checked.files {

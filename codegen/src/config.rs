@@ -23,6 +23,9 @@ pub struct Config {
     pub parents: Vec<Parent>,
     /// The name of the library.
     pub library: String,
+    /// The package whose library has the generated code, for the examples of its documentation. A build script knows it;
+    /// without it, that of the library's name.
+    pub package: Option<String>,
     /// Path of the runtime crate.
     pub runtime: RustPath,
     /// Path of the crate with the macro `spec_kernel!`, for kernels that are compiled at run time.
@@ -118,6 +121,7 @@ impl Config {
             folder: folder_of(spec),
             parents: Vec::new(),
             library: "user".to_owned(),
+            package: None,
             runtime: path("::opsmith::runtime"),
             custom_kernels: path("::opsmith"),
             kernels: path("crate::kernels"),

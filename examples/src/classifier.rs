@@ -1,7 +1,7 @@
 //! A classifier of the digits: a network with one hidden layer, and SGD with momentum.
 
 use opsmith::autograd::no_grad;
-use opsmith::{ArgmaxOptions, Device, Generator, Result, SubOptions, Tensor, TensorOps};
+use opsmith::{Device, Generator, Result, SubOptions, Tensor, TensorOps};
 
 use crate::digits::Digits;
 
@@ -54,7 +54,7 @@ impl Network {
     /// # Errors
     /// As [`Network::logits`].
     pub fn accuracy(&self, digits: &Digits) -> Result<f64> {
-        let predictions = self.logits(&digits.images)?.argmax_with(ArgmaxOptions::new().dim(1))?;
+        let predictions = self.logits(&digits.images)?.argmax_with(1)?;
         let correct = predictions.eq(&digits.labels)?.sum()?;
         Ok(correct.item()?.to_f64() / digits.len() as f64)
     }

@@ -31,8 +31,8 @@ pub use index::{Ellipsis, Index, IndexOp, Indices, NewAxis};
 pub use opsmith_kernels as kernels;
 pub use opsmith_runtime as runtime;
 pub use opsmith_runtime::{
-    Arg, Backend, DType, Device, Element, Error, ErrorKind, Generator, Lists, MemoryFormat, Result, Scalar,
-    Scratch, Tensor, TensorOrScalar, Text, Value, View, ViewMut, autograd,
+    Arg, Backend, Complex32, Complex64, DType, Device, Element, Error, ErrorKind, Generator, Lists,
+    MemoryFormat, Result, Scalar, Scratch, Tensor, TensorOrScalar, Text, Value, View, ViewMut, autograd,
 };
 
 /// A function that runs eagerly also runs as a graph: every shape and dtype is known, and memory is planned, before

@@ -50,14 +50,25 @@ enum TypeId : int {
   kNumberTypeComplex128 = 52,
 };
 
-// An object of the kernel's own, made in FInit, destroyed with the kernel. Derive from it.
+class AotExtra;
+
+// An object of the kernel's own, made in FInit with `new`, destroyed with the kernel. Derive from it. A kernel may delete
+// it earlier: the AotExtra that holds it then holds none.
 class AotKernelData {
  public:
   AotKernelData() = default;
-  virtual ~AotKernelData() = default;
+  // The holder is that of one object.
+  AotKernelData(const AotKernelData &) {}
+  AotKernelData &operator=(const AotKernelData &) { return *this; }
+  virtual ~AotKernelData();
+
+ private:
+  friend class AotExtra;
+  // Only code of this class and of SetKernelData reads it: hosts know no field.
+  AotExtra *holder_ = nullptr;
 };
 
-// Attributes, workspaces and the kernel's object.
+// Attributes, workspaces and the kernel's object. The host makes and destroys it: a kernel that deletes it fails.
 class AotExtra {
  public:
   AotExtra() = default;
@@ -75,15 +86,22 @@ class AotExtra {
   void SetWorkSpace(const std::vector<size_t> &workspace) { workspace_ = workspace; }
   const std::vector<size_t> &WorkSpace() const { return workspace_; }
 
-  // Leaves an object for F, and for who destroys the kernel to delete.
-  void SetKernelData(AotKernelData *kernel_data) { kernel_data_ = kernel_data; }
+  // Leaves an object for F, which is deleted with the kernel. Another one that was left before is the kernel's again.
+  void SetKernelData(AotKernelData *kernel_data) {
+    if (kernel_data_ != nullptr) kernel_data_->holder_ = nullptr;
+    kernel_data_ = kernel_data;
+    if (kernel_data_ != nullptr) kernel_data_->holder_ = this;
+  }
   AotKernelData *KernelData() const { return kernel_data_; }
   void DestructKernelData() {
-    delete kernel_data_;
+    AotKernelData *kernel_data = kernel_data_;
     kernel_data_ = nullptr;
+    delete kernel_data;
   }
 
  private:
+  friend class AotKernelData;
+
   template <typename T>
   struct Always : std::false_type {};
 
@@ -100,6 +118,10 @@ class AotExtra {
   std::vector<size_t> workspace_;
   AotKernelData *kernel_data_ = nullptr;
 };
+
+inline AotKernelData::~AotKernelData() {
+  if (holder_ != nullptr && holder_->kernel_data_ == this) holder_->kernel_data_ = nullptr;
+}
 
 template <typename T>
 T AotExtra::Attr(std::string name) {

@@ -2,7 +2,6 @@
 
 mod from_lists;
 mod from_value;
-mod options;
 mod tensor_or_scalar;
 
 use std::fmt;

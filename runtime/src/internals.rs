@@ -18,6 +18,7 @@ pub use tracing::{Observers, SiteScope, enter, is_tracing, site, trace};
 
 pub use crate::dispatch::borrows::Borrows;
 pub use crate::dispatch::observer::CallObserver;
+pub use crate::generated::call;
 pub use crate::infer::symbolic::call::{Outcome, Owned, with_numbers};
 pub use crate::infer::symbolic::formula::Term;
 pub use crate::infer::symbolic::infer::{concrete, operands};

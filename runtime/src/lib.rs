@@ -3,7 +3,7 @@
 //! In: operator definitions ([`op::OpDef`]), static data written by the generator. Out: calls, gradients and errors.
 //! This crate knows no operator by name; special treatment is a field of an operator's definition.
 //!
-//! Modules used only by generated code are hidden from documentation: they change with the generator.
+//! Items used only by generated code are in the hidden module [`generated`]: they change with the generator.
 
 pub mod allocator;
 pub mod arg;
@@ -13,15 +13,12 @@ pub mod autograd;
 pub mod axes;
 pub mod backend;
 pub mod boxed;
-#[doc(hidden)]
-pub mod call;
-#[doc(hidden)]
+mod call;
 pub mod checked;
 pub mod constraint;
 #[doc(hidden)]
 pub mod copy;
-#[doc(hidden)]
-pub mod declared;
+mod declared;
 pub mod device;
 mod device_view;
 #[doc(hidden)]
@@ -29,8 +26,9 @@ pub mod dispatch;
 pub mod element;
 pub mod error;
 pub mod facts;
+mod foreign;
 #[doc(hidden)]
-pub mod foreign;
+pub mod generated;
 mod grad;
 pub mod infer;
 #[doc(hidden)]

@@ -44,15 +44,6 @@ pub struct OperatorRow {
     pub op: &'static OpDef,
 }
 
-/// Definitions by their names in the module `defs`.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! definitions {
-    ($($name:ident)*) => {
-        &[$(&defs::$name),*]
-    };
-}
-
 impl OperatorRow {
     /// A symbol with its second operand, whether the tensor is the right one, and the called operator.
     pub const fn new(

@@ -58,8 +58,8 @@ struct OutOfMemory(usize);
 ///
 /// # Errors
 /// Errors of the kernel, and if there is no memory for scratch.
-#[doc(hidden)]
 #[inline]
+#[doc(hidden)]
 pub fn or_out_of_memory(kernel: impl Fn() -> Result<()>) -> Result<()> {
     // Behind a pointer, so that the code around kernels is compiled once, not for each.
     caught(&kernel)

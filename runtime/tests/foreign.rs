@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use libloading::Library;
-use opsmith_runtime::foreign::{
+use opsmith_runtime::generated::foreign::{
     self, ForeignDevice, ForeignGenerator, ForeignScalar, ForeignTensor, KernelContext, List, ListOfLists,
     RawContext,
 };

@@ -7,13 +7,14 @@ mod support;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ops::{ARGS, LIBRARY, required, unary};
+use opsmith_runtime::generated::call;
 use opsmith_runtime::op::{
     ArgKind, ElementType, Forms, Inferred, KernelCall, KernelTable, Kernels, OpDef, ReturnDef, Schema,
     UniformCall,
 };
 use opsmith_runtime::pointwise::{for_each_row, map0, map1, map2, map3};
 use opsmith_runtime::storage::Storage;
-use opsmith_runtime::{Arg, Backend, DType, Device, ErrorKind, Layout, Result, Tensor, call, copy};
+use opsmith_runtime::{Arg, Backend, DType, Device, ErrorKind, Layout, Result, Tensor, copy};
 use support::strided;
 
 const OUT: &[(Option<&str>, DType)] = &[(None, DType::F32)];

@@ -104,7 +104,7 @@ fn a_panic_reaches_the_caller_and_the_next_loop_runs() {
 #[test]
 fn memory_that_a_helping_thread_does_not_get_is_the_error_of_the_kernel() {
     with_threads(2, || {
-        let result = opsmith_runtime::scratch::or_out_of_memory(|| {
+        let result = opsmith_runtime::generated::or_out_of_memory(|| {
             for_each_range(4, 1, |range| {
                 work();
                 // In one of the threads, whichever it is.

@@ -7,8 +7,8 @@ mod support;
 use std::cell::Cell;
 
 use ops::{call, unary};
-use opsmith_runtime::call::{invoke_inplace, invoke_out};
 use opsmith_runtime::dispatch::check_written;
+use opsmith_runtime::generated::call::{invoke_inplace, invoke_out};
 use opsmith_runtime::op::KernelCall;
 use opsmith_runtime::random::{Normal, default_generator};
 use opsmith_runtime::{DType, Error, ErrorKind, Generator, Result, Tensor};

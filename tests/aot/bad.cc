@@ -1,8 +1,10 @@
 // Kernels with mistakes, one each. In: x of float32. Out: y of the same shape.
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <unistd.h>
 #include <vector>
 
@@ -22,8 +24,9 @@ void Copy(void **params, int *ndims, int64_t **shapes) {
 
 }  // namespace
 
-#define KERNEL(name) \
-  extern "C" int name(int, void **params, int *ndims, int64_t **shapes, const char **, void *, void *)
+#define KERNEL(name)                                                                                 \
+  extern "C" int name(int, void **params, int *ndims, int64_t **shapes, const char **, void *, \
+                      [[maybe_unused]] void *extra)
 
 // Asks for 20 bytes of workspace and writes 24; a lot more in the second kernel.
 extern "C" int OverrunInit(int *, int64_t **, const char **, AotExtra *extra) {
@@ -77,6 +80,72 @@ extern "C" int AsksInit(int *, int64_t **, const char **, AotExtra *extra) {
 KERNEL(Asks) {
   Copy(params, ndims, shapes);
   return 0;
+}
+
+// Delete an object of the host's, each in another function.
+KERNEL(Deletes) {
+  Copy(params, ndims, shapes);
+  delete static_cast<AotExtra *>(extra);
+  return 0;
+}
+extern "C" int InitDeletesInit(int *, int64_t **, const char **, AotExtra *extra) {
+  extra->SetWorkSpace({16});
+  delete extra;
+  return 0;
+}
+KERNEL(InitDeletes) {
+  Copy(params, ndims, shapes);
+  return 0;
+}
+extern "C" std::vector<int64_t> InferDeletesInferShape(int *, int64_t **shapes, AotExtra *extra) {
+  delete extra;
+  return {shapes[0][0]};
+}
+KERNEL(InferDeletes) {
+  Copy(params, ndims, shapes);
+  return 0;
+}
+
+// Deletes its own object before the kernel is destroyed, which takes another header the function for it. Each destructor
+// adds to the file that the attribute names.
+namespace {
+struct Noted : AotKernelData {
+  std::string path;
+  ~Noted() override {
+    if (std::FILE *file = std::fopen(path.c_str(), "a")) {
+      std::fputc('d', file);
+      std::fclose(file);
+    }
+  }
+};
+}  // namespace
+extern "C" int DeletesDataInit(int *, int64_t **, const char **, AotExtra *extra) {
+  auto *data = new Noted;
+  data->path = extra->Attr<std::string>("diary");
+  extra->SetKernelData(data);
+  return 0;
+}
+KERNEL(DeletesData) {
+  Copy(params, ndims, shapes);
+#ifdef OPSMITH_CUSTOM_AOT_EXTRA_H_
+  delete static_cast<AotExtra *>(extra)->KernelData();
+#else
+  static_cast<AotExtra *>(extra)->DestructKernelData();
+#endif
+  return 0;
+}
+// Leaves two objects, one after the other: the first is its own again.
+extern "C" int ReplacesDataInit(int *, int64_t **, const char **, AotExtra *extra) {
+  auto *first = new Noted;
+  first->path = extra->Attr<std::string>("diary");
+  extra->SetKernelData(first);
+  extra->SetKernelData(new Noted(*first));
+  delete first;
+  return 0;
+}
+KERNEL(ReplacesData) {
+  Copy(params, ndims, shapes);
+  return static_cast<AotExtra *>(extra)->KernelData() == nullptr;
 }
 
 KERNEL(Crash) {

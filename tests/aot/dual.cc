@@ -83,6 +83,7 @@ KERNEL(FloatLists) {
 KERNEL(Has) { return Write(Of(extra)->HasAttr("flag") && !Of(extra)->HasAttr("no") ? "yes" : "no", params[1]), 0; }
 KERNEL(Nope) { return Write(std::to_string(Of(extra)->Attr<int64_t>("nope")), params[1]), 0; }
 KERNEL(Wrong) { return Write(std::to_string(Of(extra)->Attr<int64_t>("short")), params[1]), 0; }
+KERNEL(Deletes) { return delete Of(extra), 0; }
 // Whatever is thrown, it goes on.
 KERNEL(Stubborn) {
   try {

@@ -106,6 +106,8 @@ fn mistakes_in_attributes_are_told() {
         assert!(error.contains("asks for the attribute `nope`, which is not declared"), "{error}");
         let error = run(library, "Wrong").unwrap_err().to_string();
         assert!(error.contains("reads the attribute `short` as int, but it is str"), "{error}");
+        let error = run(library, "Deletes").unwrap_err().to_string();
+        assert!(error.contains("deleted the AotExtra that it was given"), "{error}");
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod aot_support;
 
+use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -99,6 +101,39 @@ fn a_kernel_that_returns_seven() {
         bad("ReturnSeven"),
         &["the kernel `ReturnSeven`", "returned 7", "what 7 means, the kernel's source says"],
     );
+}
+
+/// The object that kernels read attributes from is the host's, which destroys it once, with the kernel.
+#[test]
+fn a_kernel_that_deletes_its_extra() -> Result<()> {
+    let deleted = ["deleted the AotExtra that it was given", "remove the delete", "DestructKernelData"];
+    for function in ["Deletes", "InitDeletes"] {
+        fails(bad(function), &deleted);
+        fails(bad(function).check(true), &deleted);
+        fails(bad(function).sandbox(true), &deleted);
+    }
+    let infers = Declaration::new("aot_bad_infer", format!("{}:InferDeletes", library())).unlisted();
+    let infers = infers.input("x").output("y").dtypes([DType::F32; 2]);
+    fails(infers, &["`InferDeletesInferShape`", deleted[0]]);
+    assert_eq!(run(bad("Good"))?, GOOD);
+    Ok(())
+}
+
+/// An object that a kernel leaves may be deleted by the kernel, and is destroyed once.
+#[test]
+fn a_kernel_that_deletes_its_data() -> Result<()> {
+    for (function, expected) in [("DeletesData", "d"), ("ReplacesData", "dd")] {
+        let diary = Path::new(env!("CARGO_TARGET_TMPDIR")).join(function);
+        let _ = fs::remove_file(&diary);
+        let kernel = bad(function).attribute("diary", diary.display().to_string()).declare()?;
+        let x = Tensor::of(&GOOD);
+        for _ in 0..3 {
+            assert_eq!(kernel.call(&[&x])?.to_vec::<f32>()?, GOOD, "{function}");
+        }
+        kernel.unload();
+        assert_eq!(fs::read_to_string(&diary).unwrap(), expected, "{function}");
+    }
+    Ok(())
 }
 
 #[test]

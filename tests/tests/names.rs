@@ -36,6 +36,17 @@ fn another_name_is_the_same_operator() -> Result<()> {
 }
 
 #[test]
+fn the_first_option_alone_converts_to_the_options() -> Result<()> {
+    let x = Tensor::from_slice(&[1.0f32, 5.0, 4.0, 2.0], &[2, 2])?;
+    assert_eq!(x.argmax_with(1)?.to_vec::<i64>()?, [1, 0]);
+    assert_eq!(x.argmax_with(opsmith::ArgmaxOptions::new().dim(1))?.to_vec::<i64>()?, [1, 0]);
+    assert_eq!(x.softmax_with(1, DType::F64)?.dtype(), DType::F64);
+    let image = x.reshape([1, 1, 2, 2])?;
+    assert_eq!(image.max_pool2d_with([1, 2], [1, 1])?.to_vec::<f32>()?, [5.0, 4.0]);
+    Ok(())
+}
+
+#[test]
 fn gradients_flow_through_another_name() -> Result<()> {
     let x = Tensor::of(&[2.0f32, 3.0]).requires_grad_(true)?;
     let y = Tensor::of(&[5.0f32, 7.0]);

@@ -11,6 +11,9 @@ use opsmith_core::{Backend, DType, DTypeSet, rules};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
+#[path = "tidy/kernels.rs"]
+mod kernels;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -326,40 +329,7 @@ fn rules_of_the_spec_are_functions_of_the_runtime() {
     }
 }
 
-/// The words of the code of a file, without its tests.
-fn words(text: &str) -> Vec<&str> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    code.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect()
-}
-
 /// A kernel that no operator calls is not reached by any test of operators.
-#[test]
-fn every_kernel_is_called() {
-    let spec: String =
-        spec_files().iter().map(|file| fs::read_to_string(root().join(file)).unwrap()).collect();
-    let files = rust_files("kernels/src/cpu");
-    let files: Vec<_> = files.iter().filter(|(name, _)| !name.contains("test")).collect();
-    let mut idle = Vec::new();
-    for (name, text) in &files {
-        for line in text.lines().filter_map(|line| line.strip_prefix("pub fn ")) {
-            let kernel = line.split(['<', '(']).next().unwrap_or_default();
-            let path = format!("::{kernel}");
-            let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-            let by_spec = spec.split(&path).skip(1).any(ends);
-            let uses =
-                |(_, text): &&&(String, String)| words(text).iter().filter(|word| **word == kernel).count();
-            let used: usize =
-                files.iter().filter(|(name, _)| !name.ends_with("mod.rs")).map(|file| uses(&file)).sum();
-            if !by_spec && used < 2 {
-                idle.push(format!("{name}: {kernel}"));
-            }
-        }
-    }
-    // The tests of operators read it.
-    idle.retain(|kernel| kernel != "kernels/src/cpu/blocks.rs: sizes");
-    assert_none(idle, "an entry of the spec or another kernel calls every kernel");
-}
-
 // ---- The generator is a function of the spec ----
 
 fn stock() -> pipeline::Checked {

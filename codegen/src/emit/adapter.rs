@@ -2,7 +2,7 @@
 //!
 //! The kernel is imported once, by a name that says where it is declared, so a path that leads nowhere is one
 //! message. A constant takes it at its exact type for the first element type of the table, so another type is
-//! one message too. The table takes it at whatever type it has, and `rt::declared::Misfit` refuses, when the
+//! one message too. The table takes it at whatever type it has, and `rt::generated::declared::Misfit` refuses, when the
 //! program is built, one whose type is right for some element types only. The runtime's macro `rust_kernel` has what
 //! is the same for all kernels.
 

@@ -308,7 +308,7 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
     let converted = converted.iter().map(|(name, ty)| quote!(let #name: #ty = #name.into();));
     let (bindings, call) = call(generation, function);
     let result = function.result();
-    let doc = doc(&document::function(function, generation.model));
+    let doc = doc(&document::function(generation, function));
     let attributes = document::attributes(op);
     quote! {
         #doc

@@ -7,7 +7,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::api::{self, Function};
-use super::enums;
+use super::example::example;
+use super::{Generation, enums};
 use crate::analysis::naming::{self, Form};
 use crate::expr::print::print;
 use crate::model::expr::{Expr, ExprKind};
@@ -15,12 +16,12 @@ use crate::model::{Arg, Default, Derivative, Kind, Model, NumberUse, Op, ValueUs
 
 /// The documentation of a public function, as text: all that the spec says at the operator's first function, and at the
 /// others the differences.
-pub(super) fn function(function: &Function<'_>, model: &Model) -> String {
+pub(super) fn function(generation: &Generation<'_>, function: &Function<'_>) -> String {
     let op = function.op;
     let first = api::own_forms(op).into_iter().next();
     let first =
         first.filter(|first| first.form != function.form || first.with_options != function.with_options);
-    let Some(first) = first else { return whole(function, model) };
+    let Some(first) = first else { return whole(generation, function) };
     let summary = summary(op);
     let options = if function.with_options { ", with options" } else { "" };
     let name = first.name();
@@ -68,8 +69,8 @@ fn difference(op: &Op, form: Form) -> Option<String> {
 }
 
 /// All that the spec says of an operator, and of the overload that has the same function.
-fn whole(function: &Function<'_>, model: &Model) -> String {
-    let op = function.op;
+fn whole(generation: &Generation<'_>, function: &Function<'_>) -> String {
+    let (op, model) = (function.op, generation.model);
     let other = function.operand().and_then(|(argument, id)| Some((argument, model.ops.get(id.0)?)));
     let mut text = op.doc.clone();
     if let Some(difference) = difference(op, function.form) {
@@ -94,7 +95,7 @@ fn whole(function: &Function<'_>, model: &Model) -> String {
     section("Results", own(results));
     section("Gradients", own(|op, _| gradients(op)));
     section("Errors", own(errors));
-    section("Example", example(op));
+    section("Example", example(generation, function));
     for fact in facts(op) {
         text.push_str(&format!("\n{fact}\n"));
     }
@@ -135,12 +136,6 @@ fn arguments(op: &Op, other: Option<(usize, &Op)>) -> Vec<String> {
 fn place(op: &Op) -> String {
     let (file, line) = op.location.rsplit_once(':').unwrap_or((&op.location, ""));
     format!("[`{}`](../../../{file}#L{line})", op.location)
-}
-
-/// The first sample as a call by name of the arguments.
-fn example(op: &Op) -> Vec<String> {
-    let Some(sample) = op.samples.first() else { return Vec::new() };
-    vec!["```text".to_owned(), format!("{}({})", op.rust_name, sample.text), "```".to_owned()]
 }
 
 /// Shape and dtype of each result as the rules say, and the dtypes that are computed with.

@@ -54,7 +54,7 @@ impl Emit<'_> {
             }
             ExprKind::Query(Query::Unwrap, base, _) => {
                 let base = self.borrowed(base);
-                quote!(rt::checked::present(#base)?)
+                quote!(checked::present(#base)?)
             }
             ExprKind::Query(Query::UnwrapOr, base, args) => {
                 let (base, other) = (self.borrowed(base), self.borrowed(&args[0]));
@@ -62,19 +62,19 @@ impl Emit<'_> {
             }
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tensors) => {
                 let (base, position) = (self.borrowed(base), self.plain(position));
-                quote!(rt::checked::item(#base, #position)?)
+                quote!(checked::item(#base, #position)?)
             }
             ExprKind::Index(base, position) if base.ty.kind == Kind::OptionalTensors => {
                 let (base, position) = (self.borrowed(base), self.plain(position));
-                quote!(rt::checked::item(#base, #position)?.as_ref())
+                quote!(checked::item(#base, #position)?.as_ref())
             }
             ExprKind::Index(base, position) if base.ty.kind == Kind::Strs => {
                 let (base, position) = (self.borrowed(base), self.plain(position));
-                quote!((&**rt::checked::item(#base, #position)?))
+                quote!((&**checked::item(#base, #position)?))
             }
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Lists(_)) => {
                 let (base, position) = (self.borrowed(base), self.plain(position));
-                quote!(rt::checked::row(#base, #position)?)
+                quote!(checked::row(#base, #position)?)
             }
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tuple(_)) => {
                 borrow(self.tuple_item(base, position), &expr.ty)
@@ -85,7 +85,7 @@ impl Emit<'_> {
                 // Nearly all tensors are real, and a call that gives back what it got costs as much as one
                 // that computes.
                 let (path, tensor) = (self.op_path(*id), self.borrowed(&args[0]));
-                quote!(&*rt::call::conjugated(#tensor, #path)?)
+                quote!(&*call::conjugated(#tensor, #path)?)
             }
             _ => borrow(self.owned(expr), &expr.ty),
         }
@@ -305,7 +305,7 @@ impl Emit<'_> {
             }
             ExprKind::Index(base, position) => {
                 let (base, position) = (self.borrowed(base), self.plain(position));
-                quote!(*rt::checked::item(#base, #position)?)
+                quote!(*checked::item(#base, #position)?)
             }
             ExprKind::Rule(..) | ExprKind::Native(..) => self.inference_call(expr),
             ExprKind::Query(query, base, args) => self.query(*query, base, args),
@@ -326,8 +326,8 @@ impl Emit<'_> {
                 Symbol::Add => return quote!((#a).wrapping_add(#b)),
                 Symbol::Sub => return quote!((#a).wrapping_sub(#b)),
                 Symbol::Mul => return quote!((#a).wrapping_mul(#b)),
-                Symbol::Div => return quote!(rt::checked::int_div(#a, #b)?),
-                Symbol::Rem => return quote!(rt::checked::int_rem(#a, #b)?),
+                Symbol::Div => return quote!(checked::int_div(#a, #b)?),
+                Symbol::Rem => return quote!(checked::int_rem(#a, #b)?),
                 _ => {}
             }
         }

@@ -177,23 +177,23 @@ pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
             Selection::All | Selection::Range(_) => true,
         })
         .map(|(op, _, symbol)| {
-        let symbol = ident(symbol);
-        let inputs = op.args.iter().map(|arg| {
-            let (name, ty) = (parameter(arg), rust_abi_type(&arg.ty));
-            quote!(#name: #ty)
+            let symbol = ident(symbol);
+            let inputs = op.args.iter().map(|arg| {
+                let (name, ty) = (parameter(arg), rust_abi_type(&arg.ty));
+                quote!(#name: #ty)
+            });
+            let taken = Taken::by(op, []);
+            let context = taken.free("context");
+            let outputs = (0..op.outputs.len()).map(|index| {
+                let name = taken.free(&format!("out{index}"));
+                quote!(#name: *mut abi::ForeignTensor<'_>)
+            });
+            let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
+            quote! {
+                #doc
+                pub fn #symbol(#context: *mut abi::RawContext, #(#inputs,)* #(#outputs),*) -> std::ffi::c_int;
+            }
         });
-        let taken = Taken::by(op, []);
-        let context = taken.free("context");
-        let outputs = (0..op.outputs.len()).map(|index| {
-            let name = taken.free(&format!("out{index}"));
-            quote!(#name: *mut rt::foreign::ForeignTensor<'_>)
-        });
-        let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
-        quote! {
-            #doc
-            pub fn #symbol(#context: *mut rt::foreign::RawContext, #(#inputs,)* #(#outputs),*) -> std::ffi::c_int;
-        }
-    });
     let functions: Vec<TokenStream> = functions.collect();
     if functions.is_empty() {
         return TokenStream::new();
@@ -209,34 +209,34 @@ pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
 
 fn rust_abi_type(ty: &Ty) -> TokenStream {
     let plain = match ty.kind {
-        Kind::Tensor => return quote!(*const rt::foreign::ForeignTensor<'_>),
-        Kind::Generator => return quote!(*const rt::foreign::ForeignGenerator<'_>),
-        Kind::Tensors => quote!(rt::foreign::List<'_, rt::foreign::ForeignTensor<'_>>),
-        Kind::OptionalTensors => quote!(rt::foreign::List<'_, *const rt::foreign::ForeignTensor<'_>>),
+        Kind::Tensor => return quote!(*const abi::ForeignTensor<'_>),
+        Kind::Generator => return quote!(*const abi::ForeignGenerator<'_>),
+        Kind::Tensors => quote!(abi::List<'_, abi::ForeignTensor<'_>>),
+        Kind::OptionalTensors => quote!(abi::List<'_, *const abi::ForeignTensor<'_>>),
         Kind::Bool => quote!(bool),
         Kind::Int => quote!(i64),
         Kind::Float => quote!(f64),
-        Kind::Scalar => quote!(rt::foreign::ForeignScalar),
-        Kind::Str => quote!(rt::foreign::List<'_, u8>),
-        Kind::Ints(_) => quote!(rt::foreign::List<'_, i64>),
-        Kind::Floats => quote!(rt::foreign::List<'_, f64>),
-        Kind::Bools(_) => quote!(rt::foreign::List<'_, bool>),
-        Kind::Scalars => quote!(rt::foreign::List<'_, rt::foreign::ForeignScalar>),
-        Kind::Strs => quote!(rt::foreign::List<'_, rt::foreign::List<'_, u8>>),
-        Kind::DTypes => quote!(rt::foreign::List<'_, i32>),
+        Kind::Scalar => quote!(abi::ForeignScalar),
+        Kind::Str => quote!(abi::List<'_, u8>),
+        Kind::Ints(_) => quote!(abi::List<'_, i64>),
+        Kind::Floats => quote!(abi::List<'_, f64>),
+        Kind::Bools(_) => quote!(abi::List<'_, bool>),
+        Kind::Scalars => quote!(abi::List<'_, abi::ForeignScalar>),
+        Kind::Strs => quote!(abi::List<'_, abi::List<'_, u8>>),
+        Kind::DTypes => quote!(abi::List<'_, i32>),
         Kind::Lists(item) => {
             let item = match item {
                 ItemKind::Bool => quote!(bool),
                 ItemKind::Int => quote!(i64),
                 ItemKind::Float => quote!(f64),
-                ItemKind::Scalar => quote!(rt::foreign::ForeignScalar),
-                ItemKind::Str => quote!(rt::foreign::List<'_, u8>),
+                ItemKind::Scalar => quote!(abi::ForeignScalar),
+                ItemKind::Str => quote!(abi::List<'_, u8>),
                 ItemKind::DType => quote!(i32),
             };
-            quote!(rt::foreign::ListOfLists<'_, #item>)
+            quote!(abi::ListOfLists<'_, #item>)
         }
         Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout => quote!(i32),
-        Kind::Device => quote!(rt::foreign::ForeignDevice),
+        Kind::Device => quote!(abi::ForeignDevice),
         Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
             unreachable!("not the type of a kernel's argument")
         }
@@ -279,7 +279,7 @@ pub(super) fn call(op: &Op, symbol: &str, call: &Ident) -> TokenStream {
          tensors.",
     );
     quote! {
-        let mut #context = rt::foreign::KernelContext::new(#symbol, #file, #call.device());
+        let mut #context = abi::KernelContext::new(#symbol, #file, #call.device());
         #bindings
         #safety
         let #status = unsafe { foreign::#function(#context.as_raw(), #(#values),*) };
@@ -290,9 +290,9 @@ pub(super) fn call(op: &Op, symbol: &str, call: &Ident) -> TokenStream {
 /// The function that turns an item of a list into what C sees, where it is not the same.
 fn converted_item(kind: &Kind) -> Option<TokenStream> {
     match kind {
-        Kind::Scalar => Some(quote!(|value| rt::foreign::ForeignScalar::from(*value))),
-        Kind::Str => Some(quote!(rt::foreign::foreign_text)),
-        Kind::DType => Some(quote!(|value| rt::foreign::foreign_dtype(*value))),
+        Kind::Scalar => Some(quote!(|value| abi::ForeignScalar::from(*value))),
+        Kind::Str => Some(quote!(abi::foreign_text)),
+        Kind::DType => Some(quote!(|value| abi::foreign_dtype(*value))),
         _ => None,
     }
 }
@@ -307,14 +307,14 @@ fn foreign_lists(
     let (kept, passed) = match converted_item(&item.kind().into()) {
         Some(item) => (
             quote!((lists.items().iter().map(#item).collect::<Vec<_>>(), lists.ends())),
-            quote!(rt::foreign::ListOfLists::of(&lists.0, lists.1)),
+            quote!(abi::ListOfLists::of(&lists.0, lists.1)),
         ),
-        None => (quote!(lists), quote!(rt::foreign::ListOfLists::of(lists.items(), lists.ends()))),
+        None => (quote!(lists), quote!(abi::ListOfLists::of(lists.items(), lists.ends()))),
     };
     match optional {
         true => (
             quote!(#value.map(|lists| #kept)),
-            quote!(rt::foreign::address_or_null(&#name.as_ref().map(|lists| #passed))),
+            quote!(abi::address_or_null(&#name.as_ref().map(|lists| #passed))),
         ),
         false => (quote!({ let lists = #value; #kept }), quote!({ let lists = &#name; #passed })),
     }
@@ -322,40 +322,36 @@ fn foreign_lists(
 
 /// A value kept alive by a binding, and what is passed of it.
 fn foreign_value(name: &proc_macro2::Ident, value: TokenStream, ty: &Ty) -> (TokenStream, TokenStream) {
-    let pointer = quote!(rt::foreign::address_or_null(&#name));
+    let pointer = quote!(abi::address_or_null(&#name));
     let convert = match ty.kind {
-        Kind::Tensor => quote!(rt::foreign::ForeignTensor::of),
+        Kind::Tensor => quote!(abi::ForeignTensor::of),
         Kind::Generator if ty.optional => {
-            return (quote!(rt::foreign::ForeignGenerator::of(#value)), quote!(&#name));
+            return (quote!(abi::ForeignGenerator::of(#value)), quote!(&#name));
         }
-        Kind::Generator => return (quote!(rt::foreign::ForeignGenerator::of(Some(#value))), quote!(&#name)),
+        Kind::Generator => return (quote!(abi::ForeignGenerator::of(Some(#value))), quote!(&#name)),
         Kind::Tensors => {
-            return (
-                quote!(rt::foreign::ForeignTensor::of_each(#value)),
-                quote!(rt::foreign::List::of(&#name)),
-            );
+            return (quote!(abi::ForeignTensor::of_each(#value)), quote!(abi::List::of(&#name)));
         }
         Kind::OptionalTensors => {
-            let value = quote!(rt::foreign::ForeignTensor::of_each_present(#value));
-            return (value, quote!(rt::foreign::List::of(&rt::foreign::addresses_or_null(&#name))));
+            let value = quote!(abi::ForeignTensor::of_each_present(#value));
+            return (value, quote!(abi::List::of(&abi::addresses_or_null(&#name))));
         }
-        Kind::Scalar => quote!(rt::foreign::ForeignScalar::from),
-        Kind::Str => quote!(rt::foreign::List::<'_, u8>::from),
-        Kind::Ints(_) | Kind::Floats | Kind::Bools(_) => quote!(rt::foreign::List::of),
-        Kind::DType => quote!(rt::foreign::foreign_dtype),
-        Kind::Device => quote!(rt::foreign::ForeignDevice::from),
+        Kind::Scalar => quote!(abi::ForeignScalar::from),
+        Kind::Str => quote!(abi::List::<'_, u8>::from),
+        Kind::Ints(_) | Kind::Floats | Kind::Bools(_) => quote!(abi::List::of),
+        Kind::DType => quote!(abi::foreign_dtype),
+        Kind::Device => quote!(abi::ForeignDevice::from),
         Kind::MemoryFormat | Kind::MemoryLayout => quote!((|value| value as i32)),
         Kind::Scalars | Kind::Strs | Kind::DTypes => {
             let item = ty.kind.item().and_then(|item| converted_item(&item.kind));
             return match ty.optional {
                 true => (
                     quote!(#value.map(|list| list.iter().map(#item).collect::<Vec<_>>())),
-                    quote!(rt::foreign::address_or_null(&#name.as_deref().map(rt::foreign::List::of))),
+                    quote!(abi::address_or_null(&#name.as_deref().map(abi::List::of))),
                 ),
-                false => (
-                    quote!(#value.iter().map(#item).collect::<Vec<_>>()),
-                    quote!(rt::foreign::List::of(&#name)),
-                ),
+                false => {
+                    (quote!(#value.iter().map(#item).collect::<Vec<_>>()), quote!(abi::List::of(&#name)))
+                }
             };
         }
         Kind::Lists(item) => return foreign_lists(name, value, item, ty.optional),

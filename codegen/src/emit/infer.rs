@@ -277,13 +277,13 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let result = match op.outputs.as_slice() {
             [only] if only.ty.kind == Kind::Tensors => quote!(Ok(rt::op::Outputs::from_vec(#value))),
             [only] if only.ty.optional => {
-                quote!(Ok(std::iter::once(rt::call::or_empty(#value)?).collect()))
+                quote!(Ok(std::iter::once(call::or_empty(#value)?).collect()))
             }
             [_] => quote!(Ok(std::iter::once(#value).collect())),
             several => {
                 let names: Vec<_> = (0..several.len()).map(|index| format_ident!("out{index}")).collect();
                 let values = names.iter().zip(several).map(|(name, output)| match output.ty.optional {
-                    true => quote!(rt::call::or_empty(#name)?),
+                    true => quote!(call::or_empty(#name)?),
                     false => quote!(#name),
                 });
                 quote! {

@@ -10,6 +10,7 @@ mod default;
 mod defs;
 mod document;
 mod enums;
+mod example;
 mod expr;
 mod format;
 mod forward;
@@ -105,7 +106,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Each operator with all its arguments in order, for generated formulas.",
         siblings: &["defs"],
-        imports: "*",
+        imports: "{*, generated::call}",
         emit: api::emit_raw,
     },
     Emitter {
@@ -116,7 +117,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "The functions users call.",
         siblings: &["defs"],
-        imports: "*",
+        imports: "{*, generated::call}",
         emit: api::emit_functions,
     },
     Emitter {
@@ -127,7 +128,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: false,
         doc: "The same operators as methods of tensors.",
         siblings: &["functions"],
-        imports: "*",
+        imports: "{*, generated::call}",
         emit: methods::emit,
     },
     Emitter {
@@ -138,7 +139,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Shape and dtype inference.",
         siblings: &["defs", "raw"],
-        imports: "{*, infer::{device_of, dtype, shape}, op::Inferred}",
+        imports: "{*, generated::call, infer::{device_of, dtype, shape}, op::Inferred}",
         emit: infer::emit,
     },
     Emitter {
@@ -160,7 +161,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: false,
         doc: "Kernels by backend and dtype.",
         siblings: &[],
-        imports: "{*, arith::{Arithmetic, Ordered}, declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable}}",
+        imports: "{*, arith::{Arithmetic, Ordered}, generated::{declared::Misfit as _, foreign as abi}, op::{KernelCall, KernelFn, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {
@@ -171,7 +172,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Backward formulas, and forward ones that the spec writes.",
         siblings: &["raw"],
-        imports: "{*, autograd::{GradContext, Gradient}, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
+        imports: "{*, autograd::{GradContext, Gradient}, generated::call, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
         emit: gradients::emit,
     },
     Emitter {

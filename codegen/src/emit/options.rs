@@ -61,8 +61,13 @@ pub(super) fn options_struct(op: &Op) -> TokenStream {
         return TokenStream::new();
     }
     let name = options_name(op);
-    let fields = optional.iter().map(|(arg, default)| field(arg, default));
-    let doc = doc(&format!("Options of [`{0}`](fn@{0}).", op.rust_name));
+    let only = converted(op);
+    let fields = optional.iter().map(|(arg, default)| {
+        let is_only = only.is_some_and(|only| std::ptr::eq(only, *arg));
+        field(arg, default, is_only)
+    });
+    let converts = only.map_or(String::new(), |only| format!(" `{}` alone converts to them.", only.name));
+    let doc = doc(&format!("Options of [`{0}`](fn@{0}).{converts}", op.rust_name));
     quote! {
         rt::options! {
             #doc
@@ -72,8 +77,33 @@ pub(super) fn options_struct(op: &Op) -> TokenStream {
     }
 }
 
-/// A field: its type and default, then what its setter takes and makes of it.
-fn field(arg: &Arg, default: &Default) -> TokenStream {
+/// The option whose value alone converts to the options: the first, if callers by position may give it, as in
+/// `argmax(x, 1)`. Options that are added later come after it, so it stays the first.
+pub(super) fn converted(op: &Op) -> Option<&Arg> {
+    op.args.iter().find(|arg| arg.default.is_some()).filter(|arg| !arg.keyword_only)
+}
+
+/// The generic parameters and the type of a value that converts to the options, where its setter takes a type.
+fn source(given: &TokenStream, arg: &Arg) -> TokenStream {
+    let of = |bound: TokenStream| quote!([V: #bound] V);
+    match &arg.ty.kind {
+        Kind::Int if naming::named_values(arg).is_some() => of(quote!(Into<i64>)),
+        Kind::Scalar => of(quote!(Into<rt::Scalar>)),
+        Kind::Ints(_) => of(quote!(AsRef<[i64]>)),
+        Kind::Floats => of(quote!(AsRef<[f64]>)),
+        Kind::Bools(_) => of(quote!(AsRef<[bool]>)),
+        Kind::DTypes => of(quote!(AsRef<[rt::DType]>)),
+        Kind::Strs => quote!([V: AsRef<str>] &[V]),
+        Kind::Lists(item) => {
+            let item = bind::item_type(*item);
+            of(quote!(Into<rt::Lists<#item>>))
+        }
+        _ => quote!([] #given),
+    }
+}
+
+/// A field: its type and default, then what its setter takes and makes of it, and what converts to the options by it.
+fn field(arg: &Arg, default: &Default, converts: bool) -> TokenStream {
     let name = parameter(arg);
     let doc = doc(&format!("Sets `{}` ({}, {} by default).", arg.name, arg.ty, document::default(default)));
     let (ty, value) = match &arg.ty.kind {
@@ -100,8 +130,12 @@ fn field(arg: &Arg, default: &Default) -> TokenStream {
     };
     let value = if arg.ty.optional { quote!(Some(#value)) } else { value };
     let (field, default) = (bind::owned_type(&arg.ty), super::default::field(default, &arg.ty));
+    let source = converts.then(|| {
+        let source = source(&ty, arg);
+        quote!(, from #source)
+    });
     quote! {
         #doc
-        #name: #field = #default, set #ty => #value;
+        #name: #field = #default, set #ty => #value #source;
     }
 }

@@ -38,43 +38,50 @@ pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp], whole
     }
 }
 
-/// Arguments that no expression reads and no hand-written function takes.
+/// Arguments that neither an expression nor a gradient reads and no hand-written function takes. An inference function may
+/// read all.
 fn unused_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
+    let infers = op.infer.as_ref().is_some_and(|infer| infer.function.is_some());
     let whole = |kernel: &Kernel| match &kernel.source {
         KernelSource::Rust { arguments, .. } => arguments.len() == op.args.len(),
         KernelSource::Foreign { .. } | KernelSource::Aot { .. } => true,
     };
-    if op.body.view.is_some() || op.body.host.is_some() || op.body.kernels.iter().any(whole) {
+    if infers || op.body.view.is_some() || op.body.host.is_some() || op.body.kernels.iter().any(whole) {
         return;
     }
-    let mut used = vec![false; op.args.len()];
+    let mut used = read_arguments(op, expressions(op));
     for kernel in &op.body.kernels {
         if let KernelSource::Rust { arguments, .. } = &kernel.source {
             arguments.iter().for_each(|&index| used[index] = true);
         }
     }
-    let mut look = |expr: &Expr| {
-        expr.walk(&mut |part| {
-            if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
-                used[index] = true;
-            }
-        });
-    };
-    expressions(op).for_each(&mut look);
+    let by_formulas = read_arguments(op, op.derivatives.iter().map(|derivative| &derivative.formula));
     // Only one storage layout exists, devices are checked where memory is allocated, and a memory format is only a
     // preference.
     let counts = |arg: &Arg| !matches!(arg.ty.kind, Kind::Device | Kind::MemoryLayout | Kind::MemoryFormat);
     let ignored = raw.texts(KeyName::Ignored);
-    for (arg, used) in op.args.iter().zip(used) {
+    for (index, arg) in op.args.iter().enumerate() {
         match ignored.iter().find(|name| name.as_str() == arg.name) {
-            Some(name) if used => context.push(catalogue::ignored_used(name.span(), &arg.name)),
-            None if !used && counts(arg) => {
+            Some(name) if used[index] => context.push(catalogue::ignored_used(name.span(), &arg.name)),
+            None if !used[index] && !by_formulas[index] && counts(arg) => {
                 let place = names::argument_place(context, raw, &arg.name).unwrap_or(op.span);
                 context.push(catalogue::argument_unused(place, &arg.name));
             }
             _ => {}
         }
     }
+}
+
+/// Which arguments some expressions read.
+fn read_arguments<'a>(op: &Op, expressions: impl Iterator<Item = &'a Expr>) -> Vec<bool> {
+    let mut read = vec![false; op.args.len()];
+    let mut look = |part: &Expr| {
+        if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
+            read[index] = true;
+        }
+    };
+    expressions.for_each(|expression| expression.walk(&mut look));
+    read
 }
 
 /// Every expression that is evaluated when the operator is called.

@@ -12,7 +12,7 @@ use crate::views;
 ///
 /// # Errors
 /// If the output has not as many.
-pub fn reshape<T: Element>(self_: View<'_, T>, _shape: View<'_, i64>, mut out: ViewMut<'_, T>) -> Result<()> {
+pub fn reshape<T: Element>(self_: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
     expect_sizes(&[out.numel() as i64], &[self_.numel() as i64])?;
     // SAFETY: elements are moved.
     unsafe { out.bits() }.write(self_.bits().iter())
@@ -30,12 +30,7 @@ pub fn repeat<T: Element>(self_: View<'_, T>, repeats: View<'_, i64>, out: ViewM
 ///
 /// # Errors
 /// If the first number or the step is not there.
-pub fn arange<T: Element>(
-    start: View<'_, i64>,
-    _end: View<'_, i64>,
-    step: View<'_, i64>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
+pub fn arange<T: Element>(start: View<'_, i64>, step: View<'_, i64>, mut out: ViewMut<'_, T>) -> Result<()> {
     let (Some(start), Some(step)) = (start.iter().next(), step.iter().next()) else {
         return Err(Error::shape("a sequence needs a first number and a step"));
     };
@@ -70,7 +65,6 @@ pub fn slice<T: Element>(
 /// If an output has another size than the number of elements found.
 pub fn unique<T: SortKey>(
     self_: View<'_, T>,
-    _sorted: bool,
     return_inverse: bool,
     return_counts: bool,
     mut values: ViewMut<'_, T>,

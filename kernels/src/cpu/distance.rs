@@ -21,7 +21,6 @@ pub fn cdist_forward<T: Element<Compute: Float>>(
     x1: View<'_, T>,
     x2: View<'_, T>,
     p: f64,
-    _compute_mode: Option<i64>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let norm = Norm::new(p)?;
@@ -245,7 +244,7 @@ mod tests {
         let cotangent = dense(&[3, 2, 4, 6]).reversed(3);
         for p in [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, f64::INFINITY] {
             let forward = |x1: &Array<f64>, out: &mut Array<f64>| {
-                cdist_forward(x1.view(), x2.view(), p, None, out.view_mut()).unwrap();
+                cdist_forward(x1.view(), x2.view(), p, out.view_mut()).unwrap();
             };
             forward(&x1, &mut out);
             for at in crate::cpu::testing::indices(&out.sizes) {

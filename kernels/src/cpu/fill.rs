@@ -2,7 +2,7 @@
 
 use num_complex::Complex64;
 use opsmith_runtime::axes::{Axis, Walk, axes, merge};
-use opsmith_runtime::{DType, Element, Error, Result, Scalar, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scalar, ViewMut};
 
 use super::strides::expect_sizes;
 
@@ -24,13 +24,7 @@ pub(super) fn fill_with<T: Element>(out: &mut ViewMut<'_, T>, value: T) {
 /// Numbers from `start` in steps of `step`: `arange(1, 2, 0.25)` is `[1, 1.25, 1.5, 1.75]`.
 ///
 /// How many there are is inference's to say ([`crate::infer::arange`]).
-pub fn arange<T: Element>(
-    start: Scalar,
-    _end: Scalar,
-    step: Scalar,
-    _dtype: Option<DType>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
+pub fn arange<T: Element>(start: Scalar, step: Scalar, mut out: ViewMut<'_, T>) -> Result<()> {
     let count = out.numel() as i64;
     if T::DTYPE.is_float() || T::DTYPE.is_complex() {
         let (start, step) = (start.to_f64(), step.to_f64());
@@ -46,13 +40,7 @@ pub fn arange<T: Element>(
 /// Evenly spaced numbers, both ends included: `linspace(0, 1, 3)` is `[0, 0.5, 1]`; one is `start`.
 ///
 /// Source: PyTorch counts the second half from `end`, so that both ends are exact.
-pub fn linspace<T: Element>(
-    start: Scalar,
-    end: Scalar,
-    steps: i64,
-    _dtype: Option<DType>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
+pub fn linspace<T: Element>(start: Scalar, end: Scalar, steps: i64, mut out: ViewMut<'_, T>) -> Result<()> {
     expect_sizes(out.sizes(), &[steps])?;
     let (start, end) = (start.to_complex(), end.to_complex());
     let step = (end - start) / (steps - 1).max(1) as f64;
@@ -69,12 +57,12 @@ pub fn linspace<T: Element>(
 }
 
 /// The identity matrix with `n` rows and columns.
-pub fn eye<T: Element>(n: i64, dtype: Option<DType>, out: ViewMut<'_, T>) -> Result<()> {
-    eye_m(n, n, dtype, out)
+pub fn eye<T: Element>(n: i64, out: ViewMut<'_, T>) -> Result<()> {
+    eye_m(n, n, out)
 }
 
 /// Ones on the diagonal of a matrix with `n` rows and `m` columns.
-pub fn eye_m<T: Element>(n: i64, m: i64, _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()> {
+pub fn eye_m<T: Element>(n: i64, m: i64, mut out: ViewMut<'_, T>) -> Result<()> {
     expect_sizes(out.sizes(), &[n, m])?;
     fill_with(&mut out, T::default());
     let step = out.strides()[0] + out.strides()[1];
@@ -137,22 +125,22 @@ mod tests {
     #[test]
     fn sequences() {
         let mut out = Array::zeros(&[4]);
-        arange::<f32>(Scalar::Int(1), Scalar::Int(2), Scalar::Float(0.25), None, out.view_mut()).unwrap();
+        arange::<f32>(Scalar::Int(1), Scalar::Float(0.25), out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1.0, 1.25, 1.5, 1.75]);
         let mut out = Array::zeros(&[3]);
-        arange::<i64>(Scalar::Int(5), Scalar::Int(0), Scalar::Int(-2), None, out.view_mut()).unwrap();
+        arange::<i64>(Scalar::Int(5), Scalar::Int(-2), out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [5, 3, 1]);
-        linspace::<i64>(Scalar::Int(0), Scalar::Int(5), 3, None, out.view_mut()).unwrap();
+        linspace::<i64>(Scalar::Int(0), Scalar::Int(5), 3, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [0, 2, 5]);
         let mut out = Array::zeros(&[1]);
-        linspace::<f64>(Scalar::Int(7), Scalar::Int(9), 1, None, out.view_mut()).unwrap();
+        linspace::<f64>(Scalar::Int(7), Scalar::Int(9), 1, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [7.0]);
     }
 
     #[test]
     fn matrices() {
         let mut out = Array::zeros(&[3, 2]).permuted(&[1, 0]);
-        eye_m::<u8>(2, 3, None, out.view_mut()).unwrap();
+        eye_m::<u8>(2, 3, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1, 0, 0, 0, 1, 0]);
         let ones = Array::new(&[1, 3, 2], [1u8; 6]).permuted(&[0, 2, 1]);
         let mut out = ones.clone();

@@ -4,7 +4,7 @@
 //! gives the same elements for all strides of the output.
 
 use opsmith_runtime::random::{Distribution, Generator, Integers, Normal, Uniform, default_generator};
-use opsmith_runtime::{DType, Element, Error, Result, Scalar, Scratch, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use opsmith_runtime::arith::Arithmetic;
 
@@ -41,12 +41,11 @@ macro_rules! random_halves {
 random!(f32, f64);
 opsmith_core::for_each_half!(random_halves);
 
-/// Numbers from `from` to below `to`, in the shape of `self`.
+/// Numbers from `from` to below `to`.
 ///
 /// # Errors
 /// If `from` is above `to` or one is not finite.
 pub fn uniform<T: Random>(
-    _self: View<'_, T>,
     from: f64,
     to: f64,
     generator: Option<&Generator>,
@@ -61,12 +60,11 @@ pub fn uniform<T: Random>(
     })
 }
 
-/// Normally distributed numbers, in the shape of `self`.
+/// Normally distributed numbers.
 ///
 /// # Errors
 /// If the deviation is negative.
 pub fn normal<T: Random>(
-    _self: View<'_, T>,
     mean: f64,
     std: f64,
     generator: Option<&Generator>,
@@ -98,36 +96,24 @@ fn scale<T: Random>(out: &mut [T], shift: f64, factor: f64) {
     }
 }
 
-/// Numbers from 0 to below 1 in the given shape.
-pub fn rand<T: Random>(
-    _size: &[i64],
-    generator: Option<&Generator>,
-    _dtype: Option<DType>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
+/// Numbers from 0 to below 1.
+pub fn rand<T: Random>(generator: Option<&Generator>, mut out: ViewMut<'_, T>) -> Result<()> {
     with_slice(&mut out, |out| T::fill_uniform(chosen(generator), out))
 }
 
-/// Normally distributed numbers of mean 0 and deviation 1 in the given shape.
-pub fn randn<T: Random>(
-    _size: &[i64],
-    generator: Option<&Generator>,
-    _dtype: Option<DType>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
+/// Normally distributed numbers of mean 0 and deviation 1.
+pub fn randn<T: Random>(generator: Option<&Generator>, mut out: ViewMut<'_, T>) -> Result<()> {
     with_slice(&mut out, |out| T::fill_normal(chosen(generator), out))
 }
 
-/// Integers from `low` to below `high` in the given shape.
+/// Integers from `low` to below `high`.
 ///
 /// # Errors
 /// If there are none.
 pub fn randint<T: Element>(
     low: i64,
     high: i64,
-    _size: &[i64],
     generator: Option<&Generator>,
-    _dtype: Option<DType>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let integers = Integers::new(low, high)?;
@@ -168,16 +154,11 @@ pub fn bernoulli<T: Element>(
     })
 }
 
-/// 1 with probability `p`, else 0, in the shape of `self`.
+/// 1 with probability `p`, else 0.
 ///
 /// # Errors
 /// If the probability is not between 0 and 1.
-pub fn bernoulli_p<T: Element>(
-    _self: View<'_, T>,
-    p: f64,
-    generator: Option<&Generator>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
+pub fn bernoulli_p<T: Element>(p: f64, generator: Option<&Generator>, mut out: ViewMut<'_, T>) -> Result<()> {
     let p = probability(p)?;
     write(&mut out, &Uniform::<f64>::new(), generator, |_, number| T::from_scalar(Scalar::Bool(number < p)))
 }
@@ -193,12 +174,7 @@ fn probability(p: f64) -> Result<f64> {
 ///
 /// # Errors
 /// If the output does not have that many elements.
-pub fn randperm<T: Element>(
-    n: i64,
-    generator: Option<&Generator>,
-    _dtype: Option<DType>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
+pub fn randperm<T: Element>(n: i64, generator: Option<&Generator>, mut out: ViewMut<'_, T>) -> Result<()> {
     expect_sizes(out.sizes(), &[n])?;
     let mut order = Scratch::filled(0, n as usize);
     chosen(generator).permute_into(&mut order);
@@ -242,11 +218,11 @@ mod tests {
     fn the_same_seed_gives_the_same_elements_at_any_strides() {
         let mut dense = Array::<f32>::zeros(&[20, 50]);
         let mut strided = Array::<f32>::zeros(&[50, 40]).halved(1).permuted(&[1, 0]);
-        rand(&[20, 50], Some(&Generator::new(7)), None, dense.view_mut()).unwrap();
-        uniform(strided.clone().view(), 0.0, 1.0, Some(&Generator::new(7)), strided.view_mut()).unwrap();
+        rand(Some(&Generator::new(7)), dense.view_mut()).unwrap();
+        uniform(0.0, 1.0, Some(&Generator::new(7)), strided.view_mut()).unwrap();
         assert_eq!(dense.to_vec(), strided.to_vec());
         let mut whole = Array::<i64>::zeros(&[1000]);
-        randint(3, 5, &[1000], Some(&Generator::new(7)), None, whole.view_mut()).unwrap();
+        randint(3, 5, Some(&Generator::new(7)), whole.view_mut()).unwrap();
         let fours = whole.to_vec().iter().filter(|&&x| x == 4).count();
         assert!(whole.to_vec().iter().all(|x| (3..5).contains(x)) && (400..600).contains(&fours));
     }
@@ -255,12 +231,12 @@ mod tests {
     fn moments() {
         let generator = Generator::new(1);
         let mut out = Array::<f64>::zeros(&[20_000]);
-        normal(out.clone().view(), 2.0, 3.0, Some(&generator), out.view_mut()).unwrap();
+        normal(2.0, 3.0, Some(&generator), out.view_mut()).unwrap();
         let mean = out.to_vec().iter().sum::<f64>() / 20_000.0;
         let variance = out.to_vec().iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 20_000.0;
         assert!((mean - 2.0).abs() < 0.1 && (variance - 9.0).abs() < 0.4);
         let mut out = Array::<f16>::zeros(&[1000]);
-        uniform(out.clone().view(), -1.0, 1.0, Some(&generator), out.view_mut()).unwrap();
+        uniform(-1.0, 1.0, Some(&generator), out.view_mut()).unwrap();
         assert!(out.to_vec().iter().all(|x| x.to_f32().abs() <= 1.0));
     }
 
@@ -272,10 +248,10 @@ mod tests {
         bernoulli(p.view(), Some(&generator), out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), p.to_vec());
         let mut out = Array::<bool>::zeros(&[1000]);
-        bernoulli_p(out.clone().view(), 0.25, Some(&generator), out.view_mut()).unwrap();
+        bernoulli_p(0.25, Some(&generator), out.view_mut()).unwrap();
         assert!((180..320).contains(&out.to_vec().iter().filter(|x| **x).count()));
         let mut order = Array::<i32>::zeros(&[100]);
-        randperm(100, Some(&generator), None, order.view_mut()).unwrap();
+        randperm(100, Some(&generator), order.view_mut()).unwrap();
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         assert!(sorted == (0..100).collect::<Vec<_>>() && sorted != order.to_vec());
@@ -299,10 +275,9 @@ mod tests {
     #[test]
     fn impossible_parameters_are_errors() {
         let mut out = Array::<f32>::zeros(&[1]);
-        let like = out.clone();
-        assert!(uniform(like.view(), 1.0, 0.0, None, out.view_mut()).is_err());
-        assert!(normal(like.view(), 0.0, -1.0, None, out.view_mut()).is_err());
-        assert!(bernoulli_p(like.view(), f64::NAN, None, out.view_mut()).is_err());
-        assert!(randint::<f32>(3, 3, &[1], None, None, out.view_mut()).is_err());
+        assert!(uniform(1.0, 0.0, None, out.view_mut()).is_err());
+        assert!(normal(0.0, -1.0, None, out.view_mut()).is_err());
+        assert!(bernoulli_p(f64::NAN, None, out.view_mut()).is_err());
+        assert!(randint::<f32>(3, 3, None, out.view_mut()).is_err());
     }
 }

@@ -9,7 +9,7 @@ use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::axes::{Walk, count};
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
-use opsmith_runtime::{DType, Element, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::lanes::{computed, fold_lanes, read_row, update_and_sum_lanes, with_computed, write_row};
 use super::simd::widest;
@@ -21,7 +21,6 @@ use crate::math::{Inexact, exp, log, maximum, reciprocal};
 pub fn softmax<T: Element<Compute: Ordered + Inexact>>(
     self_: View<'_, T>,
     dim: i64,
-    _half_to_float: bool,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     if by_rows([&self_], dim, &mut out, |[x], out| rows::softmax(x, out))? {
@@ -39,7 +38,6 @@ pub fn softmax<T: Element<Compute: Ordered + Inexact>>(
 pub fn log_softmax<T: Element<Compute: Ordered + Inexact>>(
     self_: View<'_, T>,
     dim: i64,
-    _half_to_float: bool,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     if by_rows([&self_], dim, &mut out, |[x], out| rows::log_softmax(x, out))? {
@@ -58,7 +56,6 @@ pub fn softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
     grad_output: View<'_, T>,
     output: View<'_, T>,
     dim: i64,
-    _input_dtype: DType,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let by_row = |[grad, y]: [&[T::Compute]; 2], out: &mut [T::Compute]| rows::softmax_backward(grad, y, out);
@@ -79,7 +76,6 @@ pub fn log_softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
     grad_output: View<'_, T>,
     output: View<'_, T>,
     dim: i64,
-    _input_dtype: DType,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let by_row =
@@ -359,12 +355,11 @@ mod tests {
             for dim in 0..input.sizes.len().max(1) {
                 let values = input.to_vec();
                 let (mut y, mut log_y) = (Array::zeros(&input.sizes), Array::zeros(&input.sizes));
-                softmax(input.view(), dim as i64, false, y.view_mut()).unwrap();
-                log_softmax(input.view(), dim as i64, false, log_y.view_mut()).unwrap();
+                softmax(input.view(), dim as i64, y.view_mut()).unwrap();
+                log_softmax(input.view(), dim as i64, log_y.view_mut()).unwrap();
                 let (mut grad, mut log_grad) = (Array::zeros(&input.sizes), Array::zeros(&input.sizes));
-                let dtype = DType::F64;
-                softmax_backward_data(input.view(), y.view(), dim as i64, dtype, grad.view_mut()).unwrap();
-                log_softmax_backward_data(input.view(), log_y.view(), dim as i64, dtype, log_grad.view_mut())
+                softmax_backward_data(input.view(), y.view(), dim as i64, grad.view_mut()).unwrap();
+                log_softmax_backward_data(input.view(), log_y.view(), dim as i64, log_grad.view_mut())
                     .unwrap();
                 for line in lines(&input.sizes, dim) {
                     let pick = |from: &Array<f64>| -> Vec<f64> {
@@ -393,13 +388,13 @@ mod tests {
     fn large_numbers_neither_overflow_nor_vanish() {
         let input = Array::new(&[3], [1000.0f32, 1000.0, f32::NEG_INFINITY]);
         let mut out = Array::zeros(&[3]);
-        softmax(input.view(), -1, false, out.view_mut()).unwrap();
+        softmax(input.view(), -1, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [0.5, 0.5, 0.0]);
-        log_softmax(input.view(), -1, false, out.view_mut()).unwrap();
+        log_softmax(input.view(), -1, out.view_mut()).unwrap();
         assert_eq!(out.to_vec()[2], f32::NEG_INFINITY);
         let input = Array::new(&[2], [f16::NAN, f16::ONE]);
         let mut out = Array::zeros(&[2]);
-        softmax(input.view(), 0, false, out.view_mut()).unwrap();
+        softmax(input.view(), 0, out.view_mut()).unwrap();
         assert!(out.to_vec().iter().all(|x| x.is_nan()));
     }
 }

@@ -85,21 +85,6 @@ pub fn sort<T: SortKey>(
     values: ViewMut<'_, T>,
     indices: ViewMut<'_, i64>,
 ) -> Result<()> {
-    sort_stable(self_, Some(true), dim, descending, values, indices)
-}
-
-/// As [`sort`]; every sort is stable, so the flag changes nothing.
-///
-/// # Errors
-/// If there is no such dimension.
-pub fn sort_stable<T: SortKey>(
-    self_: View<'_, T>,
-    _stable: Option<bool>,
-    dim: i64,
-    descending: bool,
-    values: ViewMut<'_, T>,
-    indices: ViewMut<'_, i64>,
-) -> Result<()> {
     let length = length_along(&self_, dim)?;
     first_in_order(&self_, dim, length, descending, true, values, indices)
 }

@@ -19,14 +19,17 @@ const CAPACITY: usize = 2048;
 const RETURNED: c_int = 0;
 const STANDARD: c_int = 1;
 const MISTAKEN: c_int = 3;
+const DELETED: c_int = 4;
 
-/// An exception of a foreign function.
+/// The end of a foreign function that did not return as it may.
 #[derive(Debug)]
-pub(super) struct Thrown {
-    /// `what()` of a `std::exception`, or the name of another type.
-    pub text: String,
-    /// Whether it was a `std::exception`.
-    pub standard: bool,
+pub(super) enum Failure {
+    /// A `std::exception`, with its `what()`.
+    Exception(String),
+    /// Another exception, with the name of its type.
+    OtherException(String),
+    /// The function deleted the object, which the host owns.
+    Deleted,
 }
 
 /// The arrays of sizes and dtypes that functions of kernels take, with an entry for each operand.
@@ -142,7 +145,7 @@ impl Extra {
         &mut self,
         library: &Library,
         mut body: impl FnMut(*mut Object, Message) -> c_int,
-    ) -> Result<(), Thrown> {
+    ) -> Result<(), Failure> {
         let mut text = [const { MaybeUninit::<c_char>::uninit() }; CAPACITY];
         let message = Message { text: text.as_mut_ptr().cast(), capacity: CAPACITY };
         let mut status = body(self.object.as_ptr(), message);
@@ -152,14 +155,14 @@ impl Extra {
         }
         match status {
             RETURNED => Ok(()),
-            _ => Err(thrown(&text, status)),
+            _ => Err(failure(&text, status)),
         }
     }
 
     /// Calls `F` of a library, and returns its code.
     ///
     /// # Errors
-    /// An exception of the function.
+    /// An exception of the function, or that it deleted the object.
     ///
     /// # Safety
     /// The arrays have an entry for each input and output. Each of the addresses leads to memory of its operand's size, or
@@ -171,7 +174,7 @@ impl Extra {
         params: &mut [*mut c_void],
         arrays: ArrayPointers,
         stream: *mut c_void,
-    ) -> Result<c_int, Thrown> {
+    ) -> Result<c_int, Failure> {
         let (function, mut code) = (library.main, 0);
         let (count, params) = (params.len() as c_int, params.as_mut_ptr());
         self.call(library, |object, message| {
@@ -195,11 +198,11 @@ impl Extra {
     /// Calls `FInit` of a library, if there is one, and returns its code.
     ///
     /// # Errors
-    /// An exception of the function.
+    /// An exception of the function, or that it deleted the object.
     ///
     /// # Safety
     /// The arrays have an entry for each input and output.
-    pub unsafe fn init(&mut self, library: &Library, arrays: ArrayPointers) -> Result<c_int, Thrown> {
+    pub unsafe fn init(&mut self, library: &Library, arrays: ArrayPointers) -> Result<c_int, Failure> {
         let Some(function) = library.init else { return Ok(0) };
         let mut code = 0;
         self.call(library, |object, message| {
@@ -212,7 +215,7 @@ impl Extra {
     /// The shapes of outputs by a function `FInferShape`, of which the type depends on whether there are several.
     ///
     /// # Errors
-    /// An exception of the function.
+    /// An exception of the function, or that it deleted the object.
     ///
     /// # Safety
     /// It is a function of the library for as many outputs, and the arrays have an entry for each input.
@@ -222,7 +225,7 @@ impl Extra {
         function: *const c_void,
         several: bool,
         arrays: ArrayPointers,
-    ) -> Result<Vec<Vec<i64>>, Thrown> {
+    ) -> Result<Vec<Vec<i64>>, Failure> {
         let mut shapes = Vec::new();
         let out = (&raw mut shapes).cast();
         self.call(library, |object, message| {
@@ -246,7 +249,7 @@ impl Extra {
     /// several.
     ///
     /// # Errors
-    /// An exception of the function.
+    /// An exception of the function, or that it deleted the object.
     ///
     /// # Safety
     /// It is a function of the library for as many outputs.
@@ -256,7 +259,7 @@ impl Extra {
         function: *const c_void,
         several: bool,
         types: &[c_int],
-    ) -> Result<Vec<c_int>, Thrown> {
+    ) -> Result<Vec<c_int>, Failure> {
         let mut inferred = Vec::new();
         let out = (&raw mut inferred).cast();
         self.call(library, |object, message| {
@@ -296,10 +299,13 @@ impl Drop for Extra {
 }
 
 #[cold]
-fn thrown(message: &[MaybeUninit<c_char>; CAPACITY], status: c_int) -> Thrown {
+fn failure(message: &[MaybeUninit<c_char>; CAPACITY], status: c_int) -> Failure {
+    if status == DELETED {
+        return Failure::Deleted;
+    }
     // SAFETY: for an exception C++ wrote a text that ends in a zero within the capacity.
-    let text = unsafe { CStr::from_ptr(message.as_ptr().cast()) };
-    Thrown { text: text.to_string_lossy().into_owned(), standard: status == STANDARD }
+    let text = unsafe { CStr::from_ptr(message.as_ptr().cast()) }.to_string_lossy().into_owned();
+    if status == STANDARD { Failure::Exception(text) } else { Failure::OtherException(text) }
 }
 
 /// # Safety

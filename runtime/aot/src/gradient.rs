@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::autograd::{GradContext, Gradient, TensorMeta};
-use opsmith_runtime::call;
 use opsmith_runtime::copy;
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::internals::call;
 use opsmith_runtime::internals::{GradientInternals as _, TensorInternals as _};
 use opsmith_runtime::op::Gradients;
 use opsmith_runtime::op::{ArgKind, OpDef};

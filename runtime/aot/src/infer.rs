@@ -14,7 +14,7 @@ use opsmith_runtime::layout::Dims;
 use super::attributes::{AttrValue, Attributes};
 use super::dtypes;
 use super::extra::Extra;
-use super::instance::{Arrays, Slot, threw};
+use super::instance::{Arrays, Slot, failed};
 use super::library::Library;
 use super::signature::Signature;
 
@@ -180,7 +180,7 @@ impl Inference<'_> {
         // SAFETY: the arrays have an entry for each input, and live for the call. The function's type depends on whether
         // it has several outputs; the interface says so, and nothing else is known of it.
         let result = unsafe { extra.infer_shape(library, infer, several, arrays.pointers()) };
-        result.map_err(|thrown| threw(&thrown, &format!("{}InferShape", self.function), &library.source))
+        result.map_err(|failure| failed(&failure, &format!("{}InferShape", self.function), &library.source))
     }
 
     fn dtypes_of_library(&self, context: &InferCall<'_>, library: &Library) -> Result<Vec<DType>> {
@@ -194,7 +194,7 @@ impl Inference<'_> {
         let mut extra = Extra::new(context.attributes.clone(), library.names());
         // SAFETY: the function's type depends on whether it has several outputs; the interface says so.
         let result = unsafe { extra.infer_type(library, infer, self.signature.infers_lists(), &ids) };
-        let ids = result.map_err(|thrown| threw(&thrown, &name, &library.source))?;
+        let ids = result.map_err(|failure| failed(&failure, &name, &library.source))?;
         let dtype = |id: c_int| {
             dtypes::of_type_id(id).ok_or_else(|| {
                 Error::dtype(format!(

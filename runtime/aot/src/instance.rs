@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use super::attributes::AttrValue;
 use super::device::{self, Operands, Place};
 use super::dtypes;
-use super::extra::{ArrayPointers, Extra, Thrown};
+use super::extra::{ArrayPointers, Extra, Failure};
 use super::infer::UNKNOWN_RANK;
 use super::library::Library;
 use super::signature::Signature;
@@ -358,22 +358,29 @@ fn push_addresses(params: &mut SmallVec<[*mut c_void; 12]>, args: &[Arg<'_>], de
 }
 
 /// The result of a function of a kernel, by its code or exception.
-pub(super) fn check(result: Result<c_int, Thrown>, function: &str, library: &Path) -> Result<()> {
+pub(super) fn check(result: Result<c_int, Failure>, function: &str, library: &Path) -> Result<()> {
     match result {
         Ok(0) => Ok(()),
         Ok(code) => {
             Err(Error::kernel(format!("the kernel `{function}` ({}) returned {code}", library.display()))
                 .with_help(format!("0 means success; what {code} means, the kernel's source says")))
         }
-        Err(thrown) => Err(threw(&thrown, function, library)),
+        Err(failure) => Err(failed(&failure, function, library)),
     }
 }
 
-/// The error of a function that threw.
+/// The error of a function that threw, or broke the interface.
 #[cold]
-pub(super) fn threw(thrown: &Thrown, function: &str, library: &Path) -> Error {
-    let what = if thrown.standard { "threw" } else { "threw an object of the type" };
-    Error::kernel(format!("the kernel `{function}` ({}) {what}: {}", library.display(), thrown.text))
+pub(super) fn failed(failure: &Failure, function: &str, library: &Path) -> Error {
+    let of = |what: String| Error::kernel(format!("the kernel `{function}` ({}) {what}", library.display()));
+    match failure {
+        Failure::Exception(text) => of(format!("threw: {text}")),
+        Failure::OtherException(name) => of(format!("threw an object of the type: {name}")),
+        Failure::Deleted => of("deleted the AotExtra that it was given".to_owned()).with_help(
+            "remove the delete: the AotExtra is the host's, and is destroyed with the kernel, as is an object that \
+             SetKernelData left in it (which may be deleted earlier, with DestructKernelData)",
+        ),
+    }
 }
 
 /// The workspaces of one call.

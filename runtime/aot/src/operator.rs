@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use opsmith_core::DType;
 use opsmith_runtime::arg::{Arg, Value};
-use opsmith_runtime::call;
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::internals::call;
 use opsmith_runtime::layout::Dims;
 use opsmith_runtime::op::{OpDef, Outputs};
 use opsmith_runtime::tensor::Tensor;

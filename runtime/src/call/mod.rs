@@ -5,7 +5,6 @@
 //! differentiation (`autograd`), everything else to the dispatcher (`dispatch`). Neither may know this file.
 
 mod pairs;
-mod rows;
 mod values;
 
 pub use pairs::invoke_pairs;

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses some of this")]
 
-use opsmith_runtime::call;
+use opsmith_runtime::generated::call;
 use opsmith_runtime::library::Library;
 use opsmith_runtime::op::*;
 use opsmith_runtime::{Arg, Backend, DType, Device, Result, Tensor};

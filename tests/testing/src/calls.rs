@@ -4,8 +4,9 @@
 //! instead, and tensors of other sizes.
 
 use opsmith::{Result, Tensor, Value};
+use opsmith_runtime::Arg;
+use opsmith_runtime::generated::call;
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, call};
 
 /// The tensors among some arguments.
 pub fn tensors(args: &[Value]) -> Vec<Tensor> {

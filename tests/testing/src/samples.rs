@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use opsmith::{DType, Tensor, Value};
-use opsmith_runtime::call;
+use opsmith_runtime::generated::call;
 use opsmith_runtime::op::{ArgDef, ArgKind, ElementType, OpDef};
 use opsmith_runtime::sample::{Fill, SampleTensor};
 use opsmith_runtime::{Arg, Scalar, boxed};

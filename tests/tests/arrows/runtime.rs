@@ -163,6 +163,7 @@ pub const TABLE: Table = Table {
         ),
         ("declared", &["error", "op"]),
         ("foreign", &["device", "error", "lists", "op", "parallel", "random", "scalar", "tensor"]),
+        ("generated", &["call", "declared", "element", "error", "foreign", "op", "scratch", "tensor"]),
         ("replace", &[]),
         (
             "internals",
@@ -175,6 +176,7 @@ pub const TABLE: Table = Table {
                 "device",
                 "dispatch",
                 "error",
+                "generated",
                 "infer",
                 "layout",
                 "library",

@@ -27,7 +27,7 @@ impl Emit<'_> {
             Query::Size => {
                 let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
                 let dim = self.plain(&args[0]);
-                quote!(rt::checked::size(#sizes, #dim)?)
+                quote!(checked::size(#sizes, #dim)?)
             }
             Query::Dim => {
                 let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
@@ -75,7 +75,7 @@ impl Emit<'_> {
             }
             Query::Unwrap => {
                 let base = self.plain(base);
-                quote!(rt::checked::present(#base)?)
+                quote!(checked::present(#base)?)
             }
             Query::UnwrapOr => {
                 let (base, other) = (self.plain(base), self.plain(&args[0]));

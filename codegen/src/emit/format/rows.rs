@@ -9,7 +9,7 @@ use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::visit_mut::VisitMut;
-use syn::{Attribute, Expr, Generics, LitStr, ReturnType, Token, Type};
+use syn::{Attribute, Expr, Generics, LitStr, ReturnType, Token, Type, TypeParam, bracketed};
 
 use super::{Plain, STEP, fits, printed};
 
@@ -234,7 +234,7 @@ fn behind(head: String, mut value: Vec<String>) -> Vec<String> {
     std::iter::once(together).chain(rest).collect()
 }
 
-/// `/// Docs.` `Name;` `a: A = default, set B => value;` …
+/// `/// Docs.` `Name;` `a: A = default, set B => value, from [V: C] V;` …
 struct Options {
     attributes: Vec<Attribute>,
     name: Ident,
@@ -248,6 +248,8 @@ struct OptionField {
     default: Expr,
     given: Type,
     value: Expr,
+    /// The parameters of a conversion, and the type that converts.
+    source: Option<(Option<TypeParam>, Type)>,
 }
 
 impl Parse for Options {
@@ -279,8 +281,19 @@ impl Parse for OptionField {
         let given = input.parse()?;
         input.parse::<Token![=>]>()?;
         let value = input.parse()?;
+        let mut source = None;
+        if input.parse::<Option<Token![,]>>()?.is_some() {
+            let word: Ident = input.parse()?;
+            if word != Ident::new("from", Span::call_site()) {
+                return Err(syn::Error::new(word.span(), "expected `from`"));
+            }
+            let inside;
+            bracketed!(inside in input);
+            let parameter = if inside.is_empty() { None } else { Some(inside.parse()?) };
+            source = Some((parameter, input.parse()?));
+        }
         input.parse::<Token![;]>()?;
-        Ok(OptionField { attributes, name, ty, default, given, value })
+        Ok(OptionField { attributes, name, ty, default, given, value, source })
     }
 }
 
@@ -288,19 +301,23 @@ impl Options {
     fn text(self) -> String {
         let Options { attributes, name, fields } = self;
         let mut text = titled(&attributes, &name);
-        for OptionField { attributes, name, ty, default, given, value } in fields {
+        for OptionField { attributes, name, ty, default, given, value, source } in fields {
             let docs = inside(quote!(#(#attributes)* struct M;));
             text.push_str(docs.trim_end().trim_end_matches("struct M;").trim_end_matches(' '));
             let [default, value] = [default, value].map(|value| {
                 let line = one_line(quote!(const M: () = #value;));
                 line.trim_start_matches("const M: () = ").trim_end_matches(';').to_owned()
             });
-            let [ty, given] = [ty, given].map(|ty| {
-                let line = one_line(quote!(type M = #ty;));
-                line.trim_start_matches("type M = ").trim_end_matches(';').to_owned()
+            let [ty, given] = [ty, given].map(type_text);
+            let source = source.map_or(String::new(), |(parameter, ty)| {
+                let line = one_line(quote!(type M<#parameter> = ();));
+                let parameter = line.trim_start_matches("type M").trim_end_matches(" = ();");
+                let inside = parameter.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+                let parameter = inside.unwrap_or(parameter);
+                format!(", from [{parameter}] {}", type_text(ty))
             });
             let (first, second) =
-                (format!("    {name}: {ty} = {default},"), format!("set {given} => {value};"));
+                (format!("    {name}: {ty} = {default},"), format!("set {given} => {value}{source};"));
             let together = format!("{first} {second}");
             match fits(&together) {
                 true => text.push_str(&format!("{together}\n")),
@@ -309,6 +326,11 @@ impl Options {
         }
         text
     }
+}
+
+fn type_text(ty: Type) -> String {
+    let line = one_line(quote!(type M = #ty;));
+    line.trim_start_matches("type M = ").trim_end_matches(';').to_owned()
 }
 
 fn one_line(item: TokenStream) -> String {

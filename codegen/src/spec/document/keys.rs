@@ -248,7 +248,11 @@ pub const OP_KEYS: &[KeySpec] = &[
         "dtypes of arguments and results that go together, a row each",
     ),
     key(KeyName::Pointwise, ValueKind::Text, "one element of the output as an expression of the inputs"),
-    key(KeyName::Dispatch, ValueKind::TextMap, "hand-written kernel of each backend"),
+    key(
+        KeyName::Dispatch,
+        ValueKind::TextMap,
+        "hand-written kernel of each backend: `linalg::mm`, or `fill::eye(n)` with the arguments it takes",
+    ),
     key(KeyName::Decompose, ValueKind::Text, "the operator as an expression of other operators"),
     key(
         KeyName::Supplied,

@@ -85,7 +85,6 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     grad_output: View<'_, T>,
     input: View<'_, T>,
     weight: View<'_, T>,
-    _bias_sizes: Option<&[i64]>,
     stride: &[i64],
     padding: &[i64],
     dilation: &[i64],

@@ -38,7 +38,6 @@ pub fn im2col<T: Element<Compute: Arithmetic>>(
 /// If the shapes or parameters do not fit.
 pub fn col2im<T: Element<Compute: Arithmetic>>(
     self_: View<'_, T>,
-    _output_size: &[i64],
     kernel_size: &[i64],
     dilation: &[i64],
     padding: &[i64],

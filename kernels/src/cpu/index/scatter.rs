@@ -24,7 +24,6 @@ pub fn gather<T: Element>(
     self_: View<'_, T>,
     dim: i64,
     index: View<'_, i64>,
-    _sparse_grad: bool,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     // SAFETY: elements are moved.

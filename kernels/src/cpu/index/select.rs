@@ -118,16 +118,11 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
 
 /// Rows of `weight` at the indices; the result has the indices' shape and one dimension more.
 ///
-/// The other arguments only matter for the gradient.
-///
 /// # Errors
 /// If an index is negative or not less than the number of rows.
 pub fn embedding<T: Element>(
     weight: View<'_, T>,
     indices: View<'_, i64>,
-    _padding_idx: i64,
-    _scale_grad_by_freq: bool,
-    _sparse: bool,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     // SAFETY: elements are moved.

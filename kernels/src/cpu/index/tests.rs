@@ -46,7 +46,7 @@ fn scalars_have_one_slice() {
     let mut out = Array::zeros(&[]);
     index_select(dense(&[]).view(), 0, ints(&[1], &[0]).view(), out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), dense(&[]).to_vec());
-    gather(dense(&[]).view(), -1, ints(&[], &[0]).view(), false, out.view_mut()).unwrap();
+    gather(dense(&[]).view(), -1, ints(&[], &[0]).view(), out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), dense(&[]).to_vec());
 }
 
@@ -56,7 +56,7 @@ fn an_index_out_of_range_is_named() {
     let error = index_select(dense(&[3]).view(), 0, ints(&[1], &[3]).view(), out.view_mut()).unwrap_err();
     assert_eq!(error.message(), "the index 3 is out of range for dimension 0 with size 3");
     assert_eq!(error.help(), Some("use 0 to 2"));
-    assert!(gather(dense(&[3]).view(), 0, ints(&[1], &[-1]).view(), false, out.view_mut()).is_err());
+    assert!(gather(dense(&[3]).view(), 0, ints(&[1], &[-1]).view(), out.view_mut()).is_err());
     let error = super::index(dense(&[3]).view(), &[Some(ints(&[1], &[-4]).view().into())], out.view_mut())
         .unwrap_err();
     assert_eq!(error.help(), Some("use -3 to 2"));
@@ -75,7 +75,7 @@ fn gathering_and_scattering() {
             let known = (0..3).contains(&index.to_vec().iter().max().unwrap().to_owned())
                 && *index.to_vec().iter().max().unwrap() < input.sizes[dim];
             let mut out = Array::zeros(&index.sizes);
-            let result = gather(input.view(), dim as i64, index.view(), false, out.view_mut());
+            let result = gather(input.view(), dim as i64, index.view(), out.view_mut());
             assert_eq!(result.is_ok(), small && known);
             if result.is_err() {
                 continue;
@@ -112,7 +112,7 @@ fn runs_of_one_index_are_rows() {
         let places = index(kind);
         for input in [dense(&[5, width]), dense(&[width, 5]).permuted(&[1, 0])] {
             let mut out = Array::zeros(&[4, width]);
-            gather(input.view(), 0, places.view(), false, out.view_mut()).unwrap();
+            gather(input.view(), 0, places.view(), out.view_mut()).unwrap();
             let mut sum = input.clone();
             scatter_add(0, places.view(), out.view(), sum.view_mut()).unwrap();
             let mut expected: Vec<f64> = input.to_vec();
@@ -137,7 +137,7 @@ fn runs_of_one_index_are_rows() {
     outside[width as usize * 2..].fill(5);
     let outside = Array::new(&[4, width], outside);
     let mut out = Array::zeros(&[4, width]);
-    assert!(gather(dense(&[5, width]).view(), 0, outside.view(), false, out.view_mut()).is_err());
+    assert!(gather(dense(&[5, width]).view(), 0, outside.view(), out.view_mut()).is_err());
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn rows_of_a_table() {
     let weight = dense(&[3, 4]).permuted(&[1, 0]);
     let places = ints(&[2, 2], &[3, 0, 0, 1]);
     let mut out = Array::zeros(&[2, 2, 3]);
-    embedding(weight.view(), places.view(), -1, false, false, out.view_mut()).unwrap();
+    embedding(weight.view(), places.view(), out.view_mut()).unwrap();
     for at in indices(&[2, 2, 3]) {
         assert_eq!(out.at(&at), weight.at(&[places.at(&at[..2]), at[2]]));
     }
@@ -255,9 +255,7 @@ fn bags_of_rows() {
             weight.view(),
             at.view(),
             offsets.view(),
-            false,
             mode,
-            false,
             factors,
             false,
             padding,

@@ -18,8 +18,7 @@ type Running<C> = (Option<Scratch<C>>, Option<Scratch<C>>);
 /// `invstd`, 1 / √(variance + eps).
 ///
 /// With `training` the statistics are the batch's; otherwise they are `running_mean` and `running_var`,
-/// and the other two outputs have no elements. `momentum` only matters for
-/// [`native_batch_norm_functional`]. Wants `input` contiguous.
+/// and the other two outputs have no elements. Wants `input` contiguous.
 ///
 /// # Errors
 /// If a size does not fit, or there are neither running statistics nor `training`.
@@ -31,7 +30,6 @@ pub fn native_batch_norm<T: Element<Compute: Real>>(
     running_mean: Option<View<'_, T>>,
     running_var: Option<View<'_, T>>,
     training: bool,
-    _momentum: f64,
     eps: f64,
     out: ViewMut<'_, T>,
     mut save_mean: ViewMut<'_, T>,
@@ -53,19 +51,16 @@ pub fn native_batch_norm<T: Element<Compute: Real>>(
 ///
 /// # Errors
 /// If a size does not fit.
-#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn native_batch_norm_no_stats<T: Element<Compute: Real>>(
     input: View<'_, T>,
     weight: Option<View<'_, T>>,
     bias: Option<View<'_, T>>,
-    _training: bool,
-    momentum: f64,
     eps: f64,
     out: ViewMut<'_, T>,
     save_mean: ViewMut<'_, T>,
     save_invstd: ViewMut<'_, T>,
 ) -> Result<()> {
-    native_batch_norm(input, weight, bias, None, None, true, momentum, eps, out, save_mean, save_invstd)
+    native_batch_norm(input, weight, bias, None, None, true, eps, out, save_mean, save_invstd)
 }
 
 /// [`native_batch_norm`] and the new running statistics: `momentum` parts of the batch's (the variance

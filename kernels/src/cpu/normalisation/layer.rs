@@ -57,7 +57,6 @@ pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
     mean: View<'_, T>,
     rstd: View<'_, T>,
     weight: Option<View<'_, T>>,
-    _bias: Option<View<'_, T>>,
     output_mask: &[bool],
     grad_input: ViewMut<'_, T>,
     mut grad_weight: ViewMut<'_, T>,

@@ -74,7 +74,6 @@ fn gradients_of_layer_normalisation() {
             forward.mean.view(),
             forward.rstd.view(),
             Some(weight.view()),
-            Some(bias.view()),
             mask,
             of_input.view_mut(),
             of_weight.view_mut(),
@@ -206,8 +205,7 @@ fn batch(input: &Array<f64>, weight: &Array<f64>, bias: &Array<f64>) -> Layer {
     let (mut out, mut mean, mut rstd) = (Array::zeros(&input.sizes), Array::zeros(&[3]), Array::zeros(&[3]));
     let (weight, bias) = (Some(weight.view()), Some(bias.view()));
     let (out_view, mean_view, rstd_view) = (out.view_mut(), mean.view_mut(), rstd.view_mut());
-    native_batch_norm_no_stats(input.view(), weight, bias, true, 0.1, 1e-3, out_view, mean_view, rstd_view)
-        .unwrap();
+    native_batch_norm_no_stats(input.view(), weight, bias, 1e-3, out_view, mean_view, rstd_view).unwrap();
     Layer { out: out.to_vec(), mean, rstd }
 }
 

@@ -1,6 +1,7 @@
 // Objects for kernels, and calls of kernels' functions, for `extra.rs`: Rust can neither take part in C++ classes nor catch
 // exceptions. In: functions and their arguments. Out: their results, or the exception. Must not know their purpose.
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <cxxabi.h>
@@ -21,6 +22,7 @@ enum Status : int {
   kStandard,  // a std::exception, whose what() is the message
   kOther,     // another exception, whose type is the message
   kMistaken,  // the library takes the object for another one, which it is from now on: call again
+  kDeleted,   // the library deleted the object
 };
 
 // Memory for the text of an exception.
@@ -86,18 +88,31 @@ struct Extra {
   alignas(std::max_align_t) unsigned char memory[kObjectSize];
   Object *object;
   Attributes attributes;
+  bool new_strings;
   bool guess;
+  bool dual = false;
+  bool deleted = false;
 
-  Extra(bool new_strings, bool guess, const Attributes &attributes) : attributes(attributes), guess(guess) {
-    object = new_strings ? MakeNew(memory, attributes, guess) : MakeOld(memory, attributes, guess);
+  Extra(bool new_strings, bool guess, const Attributes &attributes)
+      : attributes(attributes), new_strings(new_strings), guess(guess) {
+    Make();
   }
   ~Extra() { object->~Object(); }
+
+  void Make() {
+    if (dual) {
+      object = MakeDual(memory, attributes, {}, nullptr);
+    } else {
+      object = new_strings ? MakeNew(memory, attributes, guess) : MakeOld(memory, attributes, guess);
+    }
+  }
 
   void BecomeDual() {
     std::vector<size_t> workspaces = object->WorkSpaces();
     void *data = object->Data();
     object->~Object();
     object = MakeDual(memory, attributes, std::move(workspaces), data);
+    dual = true;
     guess = false;
   }
 
@@ -106,12 +121,22 @@ struct Extra {
   int Call(Message message, Body body) {
     if (guess) mistaken = false;
     const int status = Guarded(message, [&] { body(static_cast<void *>(memory)); });
+    if (deleted) return kDeleted;
     if (!guess || !mistaken) return status;
     // The exception may have been caught in the function, so that its result counts for nothing either.
     const int turned = Guarded(message, [&] { BecomeDual(); });
     return turned == kReturned ? kMistaken : turned;
   }
 };
+
+// Objects are recognised by their address, which is that of the structure around them.
+static_assert(offsetof(Extra, memory) == 0);
+
+void NoteDeleted(void *memory) noexcept {
+  Extra *const extra = static_cast<Extra *>(memory);
+  extra->deleted = true;
+  extra->Make();
+}
 
 extern "C" {
 

@@ -45,6 +45,7 @@ class DualExtra final : public Interface, public Object {
     workspace_ = std::move(workspaces);
     kernel_data_ = static_cast<KernelData *>(data);
   }
+  static void operator delete(void *memory) { NoteDeleted(memory); }
 
   bool HasAttr(const char *const *name) override { return attributes_.Has(*name); }
 

@@ -17,6 +17,7 @@ namespace {
 #include "../custom_aot_extra.h"
 
 using opsmith_aot::Attributes;
+using opsmith_aot::NoteDeleted;
 using opsmith_aot::ThrowMistaken;
 
 // The longest name of an attribute that is recognised, in bytes.
@@ -50,6 +51,7 @@ bool IsVector(const void *argument) {
 class Extra final : public AotExtra, public opsmith_aot::Object {
  public:
   Extra(const Attributes &attributes, bool guess) : attributes_(attributes), guess_(guess), self_(this) {}
+  static void operator delete(void *memory) { NoteDeleted(memory); }
 
   // Both layouts begin with the address of the text, so that the name is read whichever the library has.
   bool HasAttr(std::string name) override { return attributes_.Has(name.c_str()); }

@@ -77,6 +77,11 @@ Object *MakeNew(void *memory, const Attributes &attributes, bool guess);
 // Makes an `AotExtraDualABI` with the sizes of workspaces and the data of another object.
 Object *MakeDual(void *memory, const Attributes &attributes, std::vector<size_t> workspaces, void *data);
 
+// The deallocation function of each class above, which `delete` in a kernel ends in: the host made the object, in memory of
+// its own, and destroys it without one. Makes another object there, so that uses that follow are no uses of freed memory,
+// and notes the mistake.
+void NoteDeleted(void *memory) noexcept;
+
 // Leaves a function that a library takes for one of another class. This is noted for the thread, since kernels may catch
 // the exception.
 [[noreturn]] void ThrowMistaken();

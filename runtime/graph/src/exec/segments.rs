@@ -7,9 +7,9 @@
 use std::borrow::Borrow;
 
 use opsmith_runtime::arg::{Arg, Value};
-use opsmith_runtime::call;
 use opsmith_runtime::error::{Error, Result, ShapeText};
 use opsmith_runtime::infer::symbolic::Bindings;
+use opsmith_runtime::internals::call;
 use opsmith_runtime::internals::{GeneratorInternals as _, Start, TensorInternals as _};
 use opsmith_runtime::random::Generator;
 use opsmith_runtime::tensor::Tensor;

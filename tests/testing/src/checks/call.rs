@@ -2,8 +2,9 @@
 
 use opsmith::autograd::{self, Options};
 use opsmith::{DType, Result, Tensor, Value};
+use opsmith_runtime::generated::call;
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, Complex64, Scalar, call};
+use opsmith_runtime::{Arg, Complex64, Scalar};
 
 use crate::calls::mapped;
 use crate::samples::repeatable;

@@ -4,8 +4,9 @@
 
 use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Device, Result, Tensor, Value};
+use opsmith_runtime::Arg;
+use opsmith_runtime::generated::call as front;
 use opsmith_runtime::op::{ArgKind, OpDef};
-use opsmith_runtime::{Arg, call as front};
 
 use super::graph::{difference, gradients, gradients_of, untraced, variants};
 use crate::calls::{call, tensors, with_tensors};

@@ -1,7 +1,8 @@
 //! Gradients must not depend on the way of calling: strides, forms, other requested gradients.
 
 use opsmith::{DType, Result, Tensor};
-use opsmith_runtime::{Arg, Value, call};
+use opsmith_runtime::generated::call;
+use opsmith_runtime::{Arg, Value};
 
 use super::call::{Call, elements, leaf, numbers_like, pull};
 use super::text;

@@ -1,8 +1,9 @@
 //! Memory that calls keep, and results written into given tensors.
 
 use opsmith::{DType, Tensor, Value};
+use opsmith_runtime::Arg;
+use opsmith_runtime::generated::call;
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, call};
 
 use super::exact_calls;
 use crate::calls::{bits, call};

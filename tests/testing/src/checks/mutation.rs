@@ -5,8 +5,9 @@ use std::cell::Cell;
 
 use opsmith::autograd::{GradContext, Gradient};
 use opsmith::{DType, Result, Tensor, Value};
+use opsmith_runtime::generated::call;
 use opsmith_runtime::op::{Formula, GradDef, Gradients, OpDef};
-use opsmith_runtime::{Arg, Complex64, call};
+use opsmith_runtime::{Arg, Complex64};
 
 use super::call::elements;
 use super::{Call, calls, exact_calls, numeric};

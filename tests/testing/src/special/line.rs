@@ -3,8 +3,9 @@
 //! In: JSON. Out: [`Line`], which runs its calls and reports differences from the recorded results.
 
 use opsmith::{DType, Result, Tensor, Value};
+use opsmith_runtime::Arg;
+use opsmith_runtime::generated::call;
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, call};
 use serde_json::{Map, Value as Json, json};
 
 use super::digest::Digest;

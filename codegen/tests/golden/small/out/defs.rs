@@ -10,6 +10,12 @@ pub static PLUS_TENSOR: OpDef = OpDef {
     element_types: &[Dispatch, Dispatch, NotTensor],
     kernels: rt::__kernels_of_entry!(kernel_tables::PLUS_TENSOR),
     grad: Some(&gradients::PLUS_TENSOR),
+    samples: &[
+        Sample::new(
+            "self: spread(2, 3), other: tensor([1, 2, 3]), alpha: 2",
+            &[("self", spread(&[2, 3])), ("other", numbers(&[3], &[1.0, 2.0, 3.0])), ("alpha", Int(2))],
+        ),
+    ],
     ..OpDef::declared(
         "plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
         &[
@@ -40,7 +46,7 @@ pub static PLUS_SCALAR: OpDef = OpDef {
             ArgDef::required("alpha", ArgKind::Scalar).with_default(DefaultValue::Int(1)).keyword_only(),
         ],
         &[ReturnDef::new(ArgKind::Tensor.required())],
-        "spec.yaml:22",
+        "spec.yaml:24",
         &library::LIBRARY,
     )
 };
@@ -61,7 +67,7 @@ pub static GROWN: OpDef = OpDef {
             ArgDef::required("twice", ArgKind::Bool).with_default(DefaultValue::Bool(false)),
         ],
         &[ReturnDef::new(ArgKind::Tensor.required())],
-        "spec.yaml:29",
+        "spec.yaml:31",
         &library::LIBRARY,
     )
 };
@@ -79,7 +85,7 @@ pub static PRODUCT: OpDef = OpDef {
         "product(Tensor self, Tensor mat2) -> Tensor",
         &[ArgDef::required("self", ArgKind::Tensor), ArgDef::required("mat2", ArgKind::Tensor)],
         &[ReturnDef::new(ArgKind::Tensor.required())],
-        "spec.yaml:37",
+        "spec.yaml:39",
         &library::LIBRARY,
     )
 };
@@ -101,7 +107,7 @@ pub static LARGEST: OpDef = OpDef {
             ReturnDef::named("values", ArgKind::Tensor.required()),
             ReturnDef::named("indices", ArgKind::Tensor.required()),
         ],
-        "spec.yaml:50",
+        "spec.yaml:52",
         &library::LIBRARY,
     )
 };
@@ -121,7 +127,7 @@ pub static SPREAD: OpDef = OpDef {
             ArgDef::required("size", ArgKind::Ints(None)),
         ],
         &[ReturnDef::new(ArgKind::Tensor.required())],
-        "spec.yaml:60",
+        "spec.yaml:62",
         &library::LIBRARY,
     )
 };
@@ -140,7 +146,7 @@ pub static FLIPPED: OpDef = OpDef {
             ArgDef::required("dim1", ArgKind::Int),
         ],
         &[ReturnDef::new(ArgKind::Tensor.required())],
-        "spec.yaml:69",
+        "spec.yaml:71",
         &library::LIBRARY,
     )
 };
@@ -153,7 +159,7 @@ pub static SUM_AND_GROWTH: OpDef = OpDef {
         "sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)",
         &[ArgDef::required("self", ArgKind::Tensor), ArgDef::required("other", ArgKind::Tensor)],
         &[ReturnDef::new(ArgKind::Tensor.required()), ReturnDef::new(ArgKind::Tensor.required())],
-        "spec.yaml:76",
+        "spec.yaml:78",
         &library::LIBRARY,
     )
 };
@@ -167,7 +173,7 @@ pub static ITEM: OpDef = OpDef {
         "item(Tensor self) -> Scalar",
         &[ArgDef::required("self", ArgKind::Tensor)],
         &[ReturnDef::new(ArgKind::Scalar.required())],
-        "spec.yaml:80",
+        "spec.yaml:82",
         &library::LIBRARY,
     )
 };

@@ -36,7 +36,16 @@ rt::options! {
 /// - if the dtype to compute in is outside `int64`, `bfloat16`, `float32`
 /// - if tensors are on several devices
 ///
-/// Declared at [`spec.yaml:8`](../../../spec.yaml#L8) and [`spec.yaml:22`](../../../spec.yaml#L22).
+/// # Example
+/// ```
+/// # use golden::{plus_with, PlusOptions}; use opsmith::runtime::Tensor;
+/// let x = Tensor::from_slice(&[-0.8f32, 0.87, 0.53, 0.2, -0.13, -0.47], &[2, 3])?;
+/// let other = Tensor::from_slice(&[1.0f32, 2.0, 3.0], &[3])?;
+/// let result = plus_with(&x, &other, PlusOptions::new().alpha(2))?;
+/// # Ok::<(), opsmith::runtime::Error>(())
+/// ```
+///
+/// Declared at [`spec.yaml:8`](../../../spec.yaml#L8) and [`spec.yaml:24`](../../../spec.yaml#L24).
 #[track_caller]
 pub fn plus<'a>(self_: &Tensor, other: impl Into<TensorOrScalar<'a>>) -> Result<Tensor> {
     let other: TensorOrScalar<'a> = other.into();
@@ -83,10 +92,10 @@ rt::forms! {
 }
 
 rt::options! {
-    /// Options of [`grown`](fn@grown).
+    /// Options of [`grown`](fn@grown). `twice` alone converts to them.
     GrownOptions;
     /// Sets `twice` (bool, `false` by default).
-    twice: bool = false, set bool => twice;
+    twice: bool = false, set bool => twice, from [] bool;
 }
 
 /// Grows each element; integers become floats.
@@ -109,7 +118,7 @@ rt::options! {
 /// # Errors
 /// - if the dtype to compute in is outside `float32`
 ///
-/// Declared at [`spec.yaml:29`](../../../spec.yaml#L29).
+/// Declared at [`spec.yaml:31`](../../../spec.yaml#L31).
 #[track_caller]
 pub fn grown(self_: &Tensor) -> Result<Tensor> {
     call::invoke_single(&defs::GROWN, &[self_.into(), Arg::Bool(false)])
@@ -158,7 +167,7 @@ rt::forms! {
 /// - if the dtype to compute in is outside `float32`, `float64`
 /// - if tensors are on several devices
 ///
-/// Declared at [`spec.yaml:37`](../../../spec.yaml#L37).
+/// Declared at [`spec.yaml:39`](../../../spec.yaml#L39).
 #[track_caller]
 pub fn product(self_: &Tensor, mat2: &Tensor) -> Result<Tensor> {
     call::invoke_single(&defs::PRODUCT, &[self_.into(), mat2.into()])
@@ -171,10 +180,10 @@ rt::forms! {
 }
 
 rt::options! {
-    /// Options of [`largest`](fn@largest).
+    /// Options of [`largest`](fn@largest). `dim` alone converts to them.
     LargestOptions;
     /// Sets `dim` (int?, `None` by default).
-    dim: Option<i64> = None, set i64 => Some(dim);
+    dim: Option<i64> = None, set i64 => Some(dim), from [] i64;
 }
 
 /// A kernel in C++.
@@ -198,7 +207,7 @@ rt::options! {
 /// # Errors
 /// - if the dtype to compute in is outside `float32`
 ///
-/// Declared at [`spec.yaml:50`](../../../spec.yaml#L50).
+/// Declared at [`spec.yaml:52`](../../../spec.yaml#L52).
 #[track_caller]
 pub fn largest(self_: &Tensor) -> Result<(Tensor, Tensor)> {
     call::invoke_several(&defs::LARGEST, &[self_.into(), Arg::None])
@@ -229,7 +238,7 @@ rt::forms! {
 /// - if the dtype to compute in is outside `float32`
 /// - if tensors are on several devices
 ///
-/// Declared at [`spec.yaml:60`](../../../spec.yaml#L60).
+/// Declared at [`spec.yaml:62`](../../../spec.yaml#L62).
 #[track_caller]
 pub fn spread(self_: &Tensor, index: &Tensor, size: impl AsRef<[i64]>) -> Result<Tensor> {
     call::invoke_single(&defs::SPREAD, &[self_.into(), index.into(), Arg::Ints(size.as_ref())])
@@ -253,7 +262,7 @@ pub fn spread(self_: &Tensor, index: &Tensor, size: impl AsRef<[i64]>) -> Result
 /// - unless `self.dim() >= 2`
 /// - if shapes and attributes do not go together
 ///
-/// Declared at [`spec.yaml:69`](../../../spec.yaml#L69).
+/// Declared at [`spec.yaml:71`](../../../spec.yaml#L71).
 #[track_caller]
 pub fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
     call::invoke_single(&defs::FLIPPED, &[self_.into(), dim0.into(), dim1.into()])
@@ -272,7 +281,7 @@ pub fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
 /// # Errors
 /// - if tensors are on several devices
 ///
-/// Declared at [`spec.yaml:76`](../../../spec.yaml#L76).
+/// Declared at [`spec.yaml:78`](../../../spec.yaml#L78).
 #[track_caller]
 pub fn sum_and_growth(self_: &Tensor, other: &Tensor) -> Result<(Tensor, Tensor)> {
     call::invoke_several(&defs::SUM_AND_GROWTH, &[self_.into(), other.into()])
@@ -290,7 +299,7 @@ pub fn sum_and_growth(self_: &Tensor, other: &Tensor) -> Result<(Tensor, Tensor)
 /// # Errors
 /// - unless `self.numel() == 1`
 ///
-/// Declared at [`spec.yaml:80`](../../../spec.yaml#L80).
+/// Declared at [`spec.yaml:82`](../../../spec.yaml#L82).
 #[track_caller]
 pub fn item(self_: &Tensor) -> Result<Scalar> {
     call::invoke_value(&defs::ITEM, &[self_.into()])

@@ -18,7 +18,7 @@ pub static PLUS_TENSOR: GradDef = GradDef::elementwise(
     &[0],
 );
 
-/// `plus.Scalar`, self: `grad` (spec.yaml:22).
+/// `plus.Scalar`, self: `grad` (spec.yaml:24).
 pub fn plus_scalar_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     Ok(Gradient::one(Some(grad0.clone())))
@@ -26,21 +26,21 @@ pub fn plus_scalar_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
 
 pub static PLUS_SCALAR: GradDef = GradDef::elementwise(&[Formula::new(&[0], plus_scalar_grad_self)], &[0]);
 
-/// `grown`, self: `not_implemented("of an example")` (spec.yaml:29).
+/// `grown`, self: `not_implemented("of an example")` (spec.yaml:31).
 pub fn grown_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     Ok(Gradient::one(rt::autograd::not_implemented::<Option<Tensor>>("of an example")?))
 }
 
 pub static GROWN: GradDef = GradDef::new(&[Formula::new(&[0], grown_grad_self)], &[0]);
 
-/// `product`, self: `product(grad, flipped(mat2, 0, 1))` (spec.yaml:37).
+/// `product`, self: `product(grad, flipped(mat2, 0, 1))` (spec.yaml:39).
 pub fn product_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let mat2 = &cx.tensor(1)?;
     Ok(Gradient::one(Some(raw::product(grad0, &raw::flipped(mat2, 0i64, 1i64)?)?)))
 }
 
-/// `product`, mat2: `flipped(self, 0, 1).product(grad)` (spec.yaml:37).
+/// `product`, mat2: `flipped(self, 0, 1).product(grad)` (spec.yaml:39).
 pub fn product_grad_mat2(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let self_ = &cx.tensor(0)?;
@@ -55,7 +55,7 @@ pub static PRODUCT: GradDef = GradDef::new(
     &[0],
 );
 
-/// `largest`, self: `spread(grad, indices, self.sizes())` (spec.yaml:50).
+/// `largest`, self: `spread(grad, indices, self.sizes())` (spec.yaml:52).
 pub fn largest_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let result1 = &cx.result(1)?;
@@ -69,7 +69,7 @@ pub static LARGEST: GradDef = GradDef::new(
 
 pub static SPREAD: GradDef = GradDef { non_differentiable: bits(&[0]), ..GradDef::new(&[], &[0]) };
 
-/// `flipped`, self: `flipped(grad, dim0, dim1)` (spec.yaml:69).
+/// `flipped`, self: `flipped(grad, dim0, dim1)` (spec.yaml:71).
 pub fn flipped_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let dim0 = cx.attribute(1).int();

@@ -5,13 +5,13 @@ mod foreign {
     use super::*;
     #[allow(improper_ctypes, reason = "handles of the runtime are opaque to C")]
     unsafe extern "C" {
-        /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:50.
+        /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:52.
         pub fn golden_largest(
-            context: *mut rt::foreign::RawContext,
-            self_: *const rt::foreign::ForeignTensor<'_>,
+            context: *mut abi::RawContext,
+            self_: *const abi::ForeignTensor<'_>,
             dim: *const i64,
-            out0: *mut rt::foreign::ForeignTensor<'_>,
-            out1: *mut rt::foreign::ForeignTensor<'_>,
+            out0: *mut abi::ForeignTensor<'_>,
+            out1: *mut abi::ForeignTensor<'_>,
         ) -> std::ffi::c_int;
     }
 }
@@ -35,7 +35,7 @@ rt::pointwise_kernels! {
 }
 
 rt::pointwise_kernels! {
-    /// `plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:22.
+    /// `plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:24.
     pub static PLUS_SCALAR: KernelTable = of![I64; F32 for BF16];
     fn kernel(call: &KernelCall<'_>) -> T {
         let (other, alpha) = (call.args()[1].scalar(), call.args()[2].scalar());
@@ -54,7 +54,7 @@ rt::pointwise_kernels! {
 }
 
 rt::pointwise_kernels! {
-    /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:29.
+    /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:31.
     pub static GROWN: KernelTable = of![F32];
     fn kernel(call: &KernelCall<'_>) -> T {
         let twice = call.args()[1].bool();
@@ -85,25 +85,25 @@ rt::pointwise_kernels! {
     }
 }
 
-use crate::kernels::kernel::product as product_at_spec_yaml_37;
-use product_at_spec_yaml_37 as product_in_rust;
+use crate::kernels::kernel::product as product_at_spec_yaml_39;
+use product_at_spec_yaml_39 as product_in_rust;
 
 rt::rust_kernel! {
     fn product_kernel<T>(self_: View<'_, T>, mat2: View<'_, T>, out: ViewMut<'_, T>) -> Result<()> =
         |call| [call.view(0), call.view(1), call.view_mut(0)];
 }
 
-const _: KernelFn = |call| product_kernel(call, product_at_spec_yaml_37::<f32>);
+const _: KernelFn = |call| product_kernel(call, product_at_spec_yaml_39::<f32>);
 
-/// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:37.
+/// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:39.
 pub static PRODUCT: KernelTable = KernelTable::cpu(
     "kernel::product",
     &rt::kernels_of!(product_kernel of product_in_rust: F32 F64),
 );
 
 fn largest_kernel(call: &KernelCall<'_>) -> Result<()> {
-    let mut context = rt::foreign::KernelContext::new("golden_largest", "kernels/largest.cc", call.device());
-    let self_ = rt::foreign::ForeignTensor::of(call.args()[0].tensor());
+    let mut context = abi::KernelContext::new("golden_largest", "kernels/largest.cc", call.device());
+    let self_ = abi::ForeignTensor::of(call.args()[0].tensor());
     let dim = call.args()[1].optional(Arg::int);
     let mut out0 = call.foreign_output(0);
     let mut out1 = call.foreign_output(1);
@@ -112,25 +112,19 @@ fn largest_kernel(call: &KernelCall<'_>) -> Result<()> {
     // pointer lives until the call returns, and the dispatcher
     // holds the borrows of all tensors.
     let status = unsafe {
-        foreign::golden_largest(
-            context.as_raw(),
-            &self_,
-            rt::foreign::address_or_null(&dim),
-            &mut out0,
-            &mut out1,
-        )
+        foreign::golden_largest(context.as_raw(), &self_, abi::address_or_null(&dim), &mut out0, &mut out1)
     };
     context.check(status)
 }
 
-/// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:50.
+/// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:52.
 pub static LARGEST: KernelTable = KernelTable::cpu(
     "kernels/largest.cc:golden_largest",
     &rt::op::same_kernel(largest_kernel, [DType::F32]),
 );
 
-use crate::kernels::kernel::spread as spread_at_spec_yaml_60;
-use spread_at_spec_yaml_60 as spread_in_rust;
+use crate::kernels::kernel::spread as spread_at_spec_yaml_62;
+use spread_at_spec_yaml_62 as spread_in_rust;
 
 rt::rust_kernel! {
     fn spread_kernel<T>(
@@ -141,9 +135,9 @@ rt::rust_kernel! {
     ) -> Result<()> = |call| [call.view(0), call.view(1), call.args()[2].ints(), call.view_mut(0)];
 }
 
-const _: KernelFn = |call| spread_kernel(call, spread_at_spec_yaml_60::<f32>);
+const _: KernelFn = |call| spread_kernel(call, spread_at_spec_yaml_62::<f32>);
 
-/// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:60.
+/// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:62.
 pub static SPREAD: KernelTable = KernelTable::cpu(
     "kernel::spread",
     &rt::kernels_of!(spread_kernel of spread_in_rust: F32),

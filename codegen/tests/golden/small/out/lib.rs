@@ -41,7 +41,7 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::defs::{self};
-        use ::opsmith::runtime::*;
+        use ::opsmith::runtime::{*, generated::call};
         include!(concat!(env!("OUT_DIR"), "/opsmith/raw.rs"));
     }
     /// The functions users call.
@@ -49,7 +49,7 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::defs::{self};
-        use ::opsmith::runtime::*;
+        use ::opsmith::runtime::{*, generated::call};
         include!(concat!(env!("OUT_DIR"), "/opsmith/functions.rs"));
     }
     /// The same operators as methods of tensors.
@@ -57,7 +57,7 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::functions::{self};
-        use ::opsmith::runtime::*;
+        use ::opsmith::runtime::{*, generated::call};
         include!(concat!(env!("OUT_DIR"), "/opsmith/methods.rs"));
     }
     /// Shape and dtype inference.
@@ -69,7 +69,7 @@ mod generated {
             raw::{self},
         };
         use ::opsmith::runtime::{
-            *, infer::{device_of, dtype, shape},
+            *, generated::call, infer::{device_of, dtype, shape},
             op::Inferred,
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/inference.rs"));
@@ -93,7 +93,8 @@ mod generated {
         use crate::kernels::{self as kernels};
         use ::opsmith::runtime::{
             *, arith::{Arithmetic, Ordered},
-            declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable},
+            generated::{declared::Misfit as _, foreign as abi},
+            op::{KernelCall, KernelFn, KernelTable},
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
     }
@@ -104,7 +105,7 @@ mod generated {
         use super::raw::{self};
         use ::opsmith::runtime::{
             *, autograd::{GradContext, Gradient},
-            infer::{dtype, shape},
+            generated::call, infer::{dtype, shape},
             op::{Formula, Forward, GradDef, Gradients, bits},
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/gradients.rs"));

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)
- * spec.yaml:50, defined in kernels/largest.cc */
+ * spec.yaml:52, defined in kernels/largest.cc */
 int golden_largest(OpsmithContext* context, const OpsmithTensor* self, const int64_t* dim, OpsmithTensor* values_out, OpsmithTensor* indices_out);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@ macro_rules! raw {
     )*) => {$(
         $(#[$attribute])*
         pub fn $name($($arg: $ty),*) -> $crate::Result<$result> {
-            $crate::call::$invoke($op, &[$($arg.into()),*])
+            $crate::generated::call::$invoke($op, &[$($arg.into()),*])
         }
     )*};
 }

@@ -4,14 +4,18 @@
 //! common to all structs of options.
 
 /// A struct of options. In a row, the type and the default of a field stand before the type that its setter takes and
-/// the field's value for that.
+/// the field's value for that; a type after `from`, with the parameters of its conversion, converts to the options.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! options {
     (
         $(#[$attribute:meta])*
         $options:ident;
-        $($(#[$docs:meta])* $field:ident: $ty:ty = $default:expr, set $given:ty => $value:expr;)*
+        $(
+            $(#[$docs:meta])*
+            $field:ident: $ty:ty = $default:expr,
+            set $given:ty => $value:expr $(, from [$($parameter:ident: $bound:path)?] $source:ty)?;
+        )*
     ) => {
         $(#[$attribute])*
         #[derive(Clone, Debug)]
@@ -40,6 +44,14 @@ macro_rules! options {
                 }
             )*
         }
+
+        $($(
+            impl $(<$parameter: $bound>)? From<$source> for $options {
+                fn from(value: $source) -> Self {
+                    $options::new().$field(value)
+                }
+            }
+        )?)*
 
         impl From<&$options> for $options {
             fn from(options: &$options) -> Self {

@@ -1,0 +1,27 @@
+//! The runtime's interface to generated code.
+//!
+//! In: items that only generated code and tests of it call: entry points of calls, types of declared kernels, the C
+//! interface. Out: the same items under one path, and the macros of generated code, which Rust puts at the root of the crate.
+//! Hidden from documentation, and changed with the generator. No module of the runtime but `internals` may use
+//! this one.
+
+mod options;
+mod rows;
+mod tables;
+
+pub use crate::scratch::or_out_of_memory;
+
+/// Entry points of operator calls.
+pub mod call {
+    pub use crate::call::*;
+}
+
+/// Types of declared kernels.
+pub mod declared {
+    pub use crate::declared::*;
+}
+
+/// The C interface of kernels.
+pub mod foreign {
+    pub use crate::foreign::*;
+}

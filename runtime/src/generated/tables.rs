@@ -1,0 +1,110 @@
+//! Tables of generated code: kernels by dtype, and definitions, as rows.
+//!
+//! In: names of kernels, dtypes and definitions, or a loop over an expression. Out: the tables. Must know no operator.
+
+/// Kernels in the form of [`KernelTable::with`](crate::op::KernelTable::with): a generic one, declared by
+/// [`rust_kernel`](crate::rust_kernel), for the Rust type of each dtype: `kernels_of!(add_kernel of add: F32 F64)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! kernels_of {
+    ($declared:ident of $kernel:ident: $($dtype:ident)*) => {
+        [$((
+            $crate::DType::$dtype,
+            |call| {
+                type T = $crate::element::named::$dtype;
+                $declared::Any($kernel::<T>, std::marker::PhantomData::<(T,)>).run_declared(call)
+            },
+        )),*]
+    };
+}
+
+/// The declaration of a generic kernel: the type that it must have, and its arguments from a call. A function of the
+/// declaration's name takes the kernel at its exact type; the struct `Any` in the module of that name takes whatever
+/// kernel is given, for [`Misfit`](crate::generated::declared::Misfit) to find one of another type.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! rust_kernel {
+    (
+        fn $declared:ident<$($T:ident),*>($($arg:ident: $ty:ty),* $(,)?) -> $result:ty =
+            |$call:ident| [$($value:expr),* $(,)?];
+    ) => {
+        fn $declared<$($T: $crate::Element),*>(
+            $call: &$crate::op::KernelCall<'_>,
+            kernel: fn($($arg: $ty),*) -> $result,
+        ) -> $crate::Result<()> {
+            $declared::Any(kernel, std::marker::PhantomData::<($($T,)*)>).run_declared($call)
+        }
+
+        mod $declared {
+            use super::*;
+
+            pub struct Any<T, F>(pub F, pub std::marker::PhantomData<T>);
+
+            impl<$($T: $crate::Element,)* F: Fn($($ty),*) -> $result> Any<($($T,)*), F> {
+                pub fn run_declared(self, $call: &$crate::op::KernelCall<'_>) -> $crate::Result<()> {
+                    let kernel = self.0;
+                    $crate::generated::or_out_of_memory(|| kernel($($value),*))
+                }
+            }
+        }
+    };
+}
+
+/// A table of loops over an expression, one for the Rust type of each dtype. With `; F32 for F16 BF16` the one for `f32`
+/// serves those dtypes, too.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! pointwise_kernels {
+    (
+        $(#[$attribute:meta])*
+        pub static $table:ident: KernelTable =
+            of![$($dtype:ident)* $(; $one:ident for $($also:ident)*)?] $(.with($($with:tt)*))*;
+        fn kernel($call:ident: &KernelCall<'_>) -> $result:ty $body:block
+    ) => {
+        $(#[$attribute])*
+        pub static $table: $crate::op::KernelTable = $crate::op::KernelTable::cpu("pointwise", &{
+            $(const ONE: $crate::op::KernelFn = $crate::__pointwise_kernel!($one $call $result, $body);)?
+            [
+                $(($crate::DType::$dtype, $crate::__pointwise_kernel!($dtype $call $result, $body)),)*
+                $(($crate::DType::$one, ONE), $(($crate::DType::$also, ONE),)*)?
+            ]
+        })
+        $(.with($($with)*))*;
+    };
+}
+
+/// The loop for one dtype, whose elements are computed as `C`, with results of type `R`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __pointwise_kernel {
+    ($dtype:ident $call:ident $result:ty, $body:block) => {{
+        #[allow(unused, reason = "an expression need not use everything")]
+        fn kernel($call: &$crate::op::KernelCall<'_>) -> $crate::Result<()> {
+            type T = $crate::element::named::$dtype;
+            type C = <T as $crate::Element>::Compute;
+            type R = $result;
+            $body
+        }
+        kernel as $crate::op::KernelFn
+    }};
+}
+
+/// The kernels of a generated definition: table and definition come from one entry, which fulfils the promise of
+/// [`Kernels::of`](crate::op::Kernels::of). For generated code only, whose crates may forbid `unsafe`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __kernels_of_entry {
+    ($table:path) => {
+        // SAFETY: the generator wrote the table for this definition, whose signature and inference its kernels expect.
+        unsafe { $crate::op::Kernels::of(&$table) }
+    };
+}
+
+/// Definitions by their names in the module `defs`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! definitions {
+    ($($name:ident)*) => {
+        &[$(&defs::$name),*]
+    };
+}
