@@ -74,9 +74,11 @@ pub(crate) fn merge(
 fn table(symbols: &[InputSymbol], examples: &Point, unknown: &[DataDependentSize]) -> Graph {
     let mut table = Graph::default();
     for (symbol, example) in symbols.iter().zip(examples) {
-        let InputSymbol { name, multiple_of, input, dim } = symbol;
+        let InputSymbol { name, multiple_of, least, most, input, dim } = symbol;
         let info = SymbolInfo::new(name, Origin::Input);
-        let info = SymbolInfo { multiple_of: *multiple_of, example: Some(*example), ..info };
+        let most = if *most == i64::MAX { Size::Unknown } else { Size::Const(*most) };
+        let info =
+            SymbolInfo { multiple_of: *multiple_of, least: *least, most, example: Some(*example), ..info };
         table.add_symbol(info, SymbolSource::Input { input: *input, dim: *dim });
     }
     for (number, size) in unknown.iter().enumerate() {
