@@ -24,7 +24,7 @@ pub use indices::{Indexed, Placed, check_mask, index, index_put, indexed, is_mas
 pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, repeat_groups, stack};
 pub use products::{as_batch, as_rows, batched, grouped, product};
 pub use reduced::{
-    Reduced, along, broadcast_sizes, classes_of, keep_reduced, other_dims, reduced, reduced_count, rows_of,
+    Reduced, along, along_channels, broadcast_sizes, classes_of, keep_reduced, other_dims, reduced, reduced_count, rows_of,
     with_size,
 };
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, rms_norm, roll, sort};
