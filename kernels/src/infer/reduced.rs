@@ -121,22 +121,6 @@ pub fn other_dims(rank: i64, dim: i64) -> Result<Dims> {
     Ok((0..rank).filter(|other| *other != dim).collect())
 }
 
-/// The sizes of a tensor of numbers for each channel, the second dimension, that broadcasts to a tensor of the given
-/// sizes: for `[2, 3, 4, 5]`, `[1, 3, 1, 1]`.
-///
-/// # Errors
-/// If there is no second dimension.
-pub fn along_channels(sizes: &[i64]) -> Result<Dims> {
-    match sizes {
-        [_, channels, ..] => {
-            let mut along = Dims::from_elem(1, sizes.len());
-            along[1] = *channels;
-            Ok(along)
-        }
-        _ => Err(Error::shape("a tensor of fewer than two dimensions has no channels")),
-    }
-}
-
 /// The sizes with another one in the place of a dimension's: of `[2, 3]`, along 1 and with 5, `[2, 5]`.
 ///
 /// # Errors

@@ -69,13 +69,14 @@ impl Archive {
         }
         let mut roots = BTreeSet::new();
         for name in zip.file_names() {
-            if !is_safe(name) {
+            let name = name.map_err(|error| damaged("the table of names", error))?;
+            if !is_safe(&name) {
                 return Err(Error::io(format!("the name {name:?} in the archive leads out of it"))
                     .with_help("this is not an archive that PyTorch wrote: do not open it with other programs"));
             }
-            roots.insert(name.split_once('/').map_or("", |(root, _)| root));
+            roots.insert(name.split_once('/').map_or("", |(root, _)| root).to_owned());
         }
-        let root = match roots.iter().next() {
+        let root = match roots.first() {
             Some(root) if roots.len() == 1 && !root.is_empty() => format!("{root}/"),
             _ => String::new(),
         };
@@ -85,8 +86,10 @@ impl Archive {
 
     /// The names of all members below the root, sorted.
     pub fn names(&self) -> Vec<String> {
-        let below = |name: &str| name.strip_prefix(self.root.as_str()).map(str::to_owned);
-        let mut names: Vec<String> = self.zip.file_names().filter_map(below).collect();
+        // Every name was read when the archive was opened.
+        let names = self.zip.file_names().flatten();
+        let below = names.filter_map(|name| name.strip_prefix(self.root.as_str()).map(str::to_owned));
+        let mut names: Vec<String> = below.collect();
         names.sort();
         names
     }

@@ -107,13 +107,10 @@ impl Program {
 
     /// The parameters, buffers and constants by their names in the module.
     pub fn weights(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        let weight = |(input, tensor)| match (&input, tensor) {
-            (crate::model::Input { kind: InputKind::Weight { name, .. }, .. }, Some(tensor)) => {
-                Some((name.as_str(), tensor))
-            }
+        self.model.inputs.iter().zip(&self.weights).filter_map(|(input, tensor)| match (&input.kind, tensor) {
+            (InputKind::Weight { name, .. }, Some(tensor)) => Some((name.as_str(), tensor)),
             _ => None,
-        };
-        self.model.inputs.iter().zip(self.weights.iter().map(Option::as_ref)).filter_map(weight)
+        })
     }
 
     /// The version of PyTorch that wrote the program, if the file says it.
