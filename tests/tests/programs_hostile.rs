@@ -216,7 +216,10 @@ fn unknown_kinds_of_arguments_are_errors_of_their_nodes() {
     });
     says(
         &refusal(archive),
-        &["the node `linear` of `torch.ops.aten.linear.default` cannot be read", "arguments of kind `as_magic`"],
+        &[
+            "the node `linear` of `torch.ops.aten.linear.default` cannot be read",
+            "arguments of kind `as_magic`",
+        ],
     );
     let archive = with_model(|model| {
         model["graph_module"]["graph"]["nodes"][0]["inputs"][1]["arg"]["as_tensor"]["name"] = "later".into();
@@ -286,5 +289,8 @@ fn conditions_of_the_exporter_are_checked() {
     assert_eq!(program.check().unwrap().unread, ["L['x'][0].size()[0] == 1"]);
     let of = |size: i64| program.run(&[opsmith::ones([size, 64]).unwrap()]);
     assert!(of(4).is_ok());
-    says(&of(3).unwrap_err().to_string(), &["do not meet a condition of the program: L['x'].size()[0] % 2 == 0"]);
+    says(
+        &of(3).unwrap_err().to_string(),
+        &["do not meet a condition of the program: L['x'].size()[0] % 2 == 0"],
+    );
 }

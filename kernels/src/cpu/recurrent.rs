@@ -150,8 +150,13 @@ fn add_product<T: Multiply<Compute = T>>(rows: &[T], weights: &View<'_, T>, sums
     }
     let count = sums.len() / width;
     assert!(rows.len() == count * inner && weights.size(0) == width, "shapes were checked before");
-    let left =
-        Matrix { data: rows.as_ptr(), rows: count, columns: inner, row_stride: inner as i64, column_stride: 1 };
+    let left = Matrix {
+        data: rows.as_ptr(),
+        rows: count,
+        columns: inner,
+        row_stride: inner as i64,
+        column_stride: 1,
+    };
     let strides = weights.strides();
     let right = Matrix {
         data: weights.as_ptr(),

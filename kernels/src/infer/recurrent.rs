@@ -17,8 +17,9 @@ pub fn lstm(
     batch_first: bool,
 ) -> Result<Dims> {
     let &[outer, inner, inputs] = input.shape() else {
-        return Err(Error::shape(format!("the input has the shape {}", ShapeText(input.shape())))
-            .with_help("a sequence is (steps, batch, inputs), or (batch, steps, inputs) with `batch_first`"));
+        return Err(Error::shape(format!("the input has the shape {}", ShapeText(input.shape()))).with_help(
+            "a sequence is (steps, batch, inputs), or (batch, steps, inputs) with `batch_first`",
+        ));
     };
     let batch = if batch_first { outer } else { inner };
     let [hidden, cell] = hx else {
@@ -26,7 +27,9 @@ pub fn lstm(
     };
     let directions = if bidirectional { 2 } else { 1 };
     let each = if has_biases { 4 } else { 2 };
-    let blocks = num_layers.checked_mul(directions).filter(|blocks| params.len() as i64 == blocks.saturating_mul(each));
+    let blocks = num_layers
+        .checked_mul(directions)
+        .filter(|blocks| params.len() as i64 == blocks.saturating_mul(each));
     let Some(blocks) = blocks else {
         return Err(Error::argument(format!(
             "{} parameters are given, and {num_layers} layers in {directions} directions take {each} each",

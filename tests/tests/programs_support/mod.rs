@@ -7,7 +7,7 @@ use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use opsmith::{DType, Tensor};
+use opsmith::{DType, Tensor, TensorOps};
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
@@ -47,7 +47,8 @@ impl Archive {
 
     /// The arrays `PREFIX0`, `PREFIX1` and so on; `None` if there is none.
     pub fn arrays(&self, prefix: &str) -> Option<Vec<Tensor>> {
-        let arrays: Vec<Tensor> = (0..).map_while(|number| self.array(&format!("{prefix}{number}"))).collect();
+        let arrays: Vec<Tensor> =
+            (0..).map_while(|number| self.array(&format!("{prefix}{number}"))).collect();
         (!arrays.is_empty()).then_some(arrays)
     }
 }
@@ -60,7 +61,7 @@ pub fn compare(place: &str, outputs: &[Tensor], expected: &[Tensor]) {
         let place = format!("{place}, output {number}");
         assert_eq!(output.shape(), expected.shape(), "{place}: shape");
         assert_eq!(output.dtype(), expected.dtype(), "{place}: dtype");
-        let numbers = |tensor: &Tensor| tensor.to_vec::<f64>().unwrap();
+        let numbers = |tensor: &Tensor| tensor.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
         if !matches!(expected.dtype(), DType::F32 | DType::F64) {
             assert_eq!(numbers(output), numbers(expected), "{place}");
             continue;
@@ -68,7 +69,10 @@ pub fn compare(place: &str, outputs: &[Tensor], expected: &[Tensor]) {
         let (output, expected) = (numbers(output), numbers(expected));
         let bound = 1e-4 * expected.iter().fold(1.0f64, |most, value| most.max(value.abs()));
         for (index, (a, b)) in output.iter().zip(&expected).enumerate() {
-            assert!(a == b || (a - b).abs() <= bound, "{place}: element {index} is {a}, expected {b} within {bound}");
+            assert!(
+                a == b || (a - b).abs() <= bound,
+                "{place}: element {index} is {a}, expected {b} within {bound}"
+            );
         }
     }
 }
@@ -80,7 +84,7 @@ pub fn changed(archive: &[u8], mut change: impl FnMut(&str, Vec<u8>) -> Option<V
     let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     for number in 0..zip.len() {
         let mut member = zip.by_index(number).unwrap();
-        let name = member.name().to_owned();
+        let name = member.name().unwrap().into_owned();
         let mut bytes = Vec::new();
         member.read_to_end(&mut bytes).unwrap();
         if let Some(bytes) = change(&name, bytes) {

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use opsmith_runtime::error::{Error, Result};
 use zip::ZipArchive;
+use zip::read::{ArchiveOffset, Config};
 use zip::result::ZipError;
 
 use crate::errors::damaged;
@@ -40,7 +41,8 @@ impl Archive {
     /// # Errors
     /// If the file cannot be read, or is no zip archive with safe names.
     pub fn open(path: &Path) -> Result<Archive> {
-        let unreadable = |error: std::io::Error| Error::io(format!("cannot read {}: {error}", path.display()));
+        let unreadable =
+            |error: std::io::Error| Error::io(format!("cannot read {}: {error}", path.display()));
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         if !metadata.is_file() {
@@ -60,19 +62,26 @@ impl Archive {
     }
 
     fn of(source: Box<dyn Source>, length: u64) -> Result<Archive> {
-        let zip = ZipArchive::new(source).map_err(|error| {
+        // Nothing stands before the archive: a search for its start finds that of an archive inside.
+        let config = Config { archive_offset: ArchiveOffset::Known(0) };
+        let zip = ZipArchive::with_config(config, source).map_err(|error| {
             Error::io(format!("the file is no zip archive: {error}"))
                 .with_help("a program is the file that `torch.export.save` writes, whole")
         })?;
         if zip.len() > MEMBERS {
-            return Err(Error::io(format!("the archive has {} members, at most {MEMBERS} are read", zip.len())));
+            return Err(Error::io(format!(
+                "the archive has {} members, at most {MEMBERS} are read",
+                zip.len()
+            )));
         }
         let mut roots = BTreeSet::new();
         for name in zip.file_names() {
             let name = name.map_err(|error| damaged("the table of names", error))?;
             if !is_safe(&name) {
                 return Err(Error::io(format!("the name {name:?} in the archive leads out of it"))
-                    .with_help("this is not an archive that PyTorch wrote: do not open it with other programs"));
+                    .with_help(
+                        "this is not an archive that PyTorch wrote: do not open it with other programs",
+                    ));
             }
             roots.insert(name.split_once('/').map_or("", |(root, _)| root).to_owned());
         }
@@ -120,7 +129,8 @@ impl Archive {
         let mut limited = member.take(declared.saturating_add(1));
         limited.read_to_end(&mut bytes).map_err(|error| damaged(name, error))?;
         if bytes.len() as u64 != declared {
-            let found = if bytes.len() as u64 > declared { "more".to_owned() } else { bytes.len().to_string() };
+            let found =
+                if bytes.len() as u64 > declared { "more".to_owned() } else { bytes.len().to_string() };
             return Err(damaged(name, format!("{declared} bytes were declared, and there are {found}")));
         }
         self.budget -= declared;
@@ -137,8 +147,9 @@ impl Archive {
 }
 
 fn too_large(name: &str) -> Error {
-    Error::io(format!("`{name}` of the archive expands to more than the file can hold"))
-        .with_help(format!("archives expand to at most {EXPANSION} times their size: save without compression"))
+    Error::io(format!("`{name}` of the archive expands to more than the file can hold")).with_help(format!(
+        "archives expand to at most {EXPANSION} times their size: save without compression"
+    ))
 }
 
 /// Whether a name stays inside the archive.

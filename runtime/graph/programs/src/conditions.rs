@@ -187,9 +187,15 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_undecided() {
-        for text in
-            ["", "L['x'].size()[0] == 1", "L['ids'][0].size()[0] == 1", "f(1) == 1", "1", "1 == 1 1", "1 % 0 == 0"]
-        {
+        for text in [
+            "",
+            "L['x'].size()[0] == 1",
+            "L['ids'][0].size()[0] == 1",
+            "f(1) == 1",
+            "1",
+            "1 == 1 1",
+            "1 % 0 == 0",
+        ] {
             assert_eq!(at(text), None, "{text}");
         }
         assert_eq!(at(&"(".repeat(100_000)), None);

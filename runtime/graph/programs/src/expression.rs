@@ -89,7 +89,9 @@ impl Function {
     fn apply(self, values: &[i64]) -> Option<i64> {
         match (self, values) {
             (Function::Add, values) => values.iter().try_fold(0i64, |sum, value| sum.checked_add(*value)),
-            (Function::Mul, values) => values.iter().try_fold(1i64, |product, value| product.checked_mul(*value)),
+            (Function::Mul, values) => {
+                values.iter().try_fold(1i64, |product, value| product.checked_mul(*value))
+            }
             (Function::Min, values) => values.iter().min().copied(),
             (Function::Max, values) => values.iter().max().copied(),
             (Function::Pow, [base, exponent]) => base.checked_pow(u32::try_from(*exponent).ok()?),

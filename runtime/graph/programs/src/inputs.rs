@@ -64,12 +64,9 @@ impl ProgramInput {
     pub(crate) fn spec(&self) -> InputSpec {
         let dim = |size: &ProgramSize| match size {
             ProgramSize::Fixed(size) => Dim::Fixed(*size),
-            ProgramSize::Symbol { name, multiple_of, least, most } => Dim::Symbol {
-                name: name.clone(),
-                multiple_of: *multiple_of,
-                least: *least,
-                most: *most,
-            },
+            ProgramSize::Symbol { name, multiple_of, least, most } => {
+                Dim::Symbol { name: name.clone(), multiple_of: *multiple_of, least: *least, most: *most }
+            }
         };
         InputSpec::new(self.dtype, self.sizes.iter().map(dim)).named(self.name.clone())
     }
@@ -127,7 +124,8 @@ fn size(formula: &Formula, known: Option<&Formula>, ranges: &BTreeMap<String, Ra
             .with_help("export the program with only one of them dynamic"));
     }
     let at = |value: i64| formula.evaluate(&|_| Some(value));
-    let beyond = || Error::graph(format!("the size {formula} has no value for a `{symbol}` within its bounds"));
+    let beyond =
+        || Error::graph(format!("the size {formula} has no value for a `{symbol}` within its bounds"));
     let least = at(range.least).ok_or_else(beyond)?;
     let step = at(range.least + 1).ok_or_else(beyond)?.saturating_sub(least);
     let most = range.most.map(|most| at(most).ok_or_else(beyond)).transpose()?;
@@ -156,11 +154,17 @@ pub(crate) fn check<T: Borrow<Tensor>>(inputs: &[ProgramInput], given: &[T]) -> 
     for (input, tensor) in inputs.iter().zip(given) {
         let tensor = tensor.borrow();
         if tensor.dtype() != input.dtype {
-            let text = format!("input `{}` is {}, and the program takes {}", input.name, tensor.dtype(), input.dtype);
+            let text = format!(
+                "input `{}` is {}, and the program takes {}",
+                input.name,
+                tensor.dtype(),
+                input.dtype
+            );
             return Err(Error::new(ErrorKind::DType, text).with_help("convert it before the run"));
         }
         let misfit = |problem: String| {
-            let text = format!("input `{}` has the shape {}: {problem}", input.name, ShapeText(tensor.shape()));
+            let text =
+                format!("input `{}` has the shape {}: {problem}", input.name, ShapeText(tensor.shape()));
             Err(Error::shape(text).with_help(format!("the program takes {input}")))
         };
         if tensor.dim() != input.sizes.len() {
@@ -170,15 +174,22 @@ pub(crate) fn check<T: Borrow<Tensor>>(inputs: &[ProgramInput], given: &[T]) -> 
             match size {
                 ProgramSize::Fixed(size) if size == given => {}
                 ProgramSize::Fixed(size) => {
-                    return misfit(format!("dimension {dim} is {given}, and the program was exported for {size}"));
+                    return misfit(format!(
+                        "dimension {dim} is {given}, and the program was exported for {size}"
+                    ));
                 }
                 ProgramSize::Symbol { name, multiple_of, least, most } => {
                     if given < least || most.is_some_and(|most| *given > most) {
-                        let bounds = most.map_or(format!("at least {least}"), |most| format!("{least} to {most}"));
-                        return misfit(format!("dimension {dim}, `{name}`, is {given}, and its bounds are {bounds}"));
+                        let bounds =
+                            most.map_or(format!("at least {least}"), |most| format!("{least} to {most}"));
+                        return misfit(format!(
+                            "dimension {dim}, `{name}`, is {given}, and its bounds are {bounds}"
+                        ));
                     }
                     if given % multiple_of != 0 {
-                        return misfit(format!("dimension {dim}, `{name}`, is {given}, no multiple of {multiple_of}"));
+                        return misfit(format!(
+                            "dimension {dim}, `{name}`, is {given}, no multiple of {multiple_of}"
+                        ));
                     }
                     let (known, other, at) = *values.entry(name).or_insert((*given, &input.name, dim));
                     if known != *given {

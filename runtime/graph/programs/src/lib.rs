@@ -38,4 +38,4 @@ mod weights;
 
 pub use errors::ProgramErrors;
 pub use inputs::{ProgramInput, ProgramSize};
-pub use program::{Checked, Program};
+pub use program::{CheckedProgram, Program};

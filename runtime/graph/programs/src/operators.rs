@@ -6,18 +6,19 @@
 use std::collections::BTreeMap;
 
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::library::{self, Form, Library, Named};
+use opsmith_runtime::library::{self, Library, Named};
 
 use crate::model::{Argument, Block, Node};
-use crate::structural::{self, Structural};
 use crate::numbers;
+use crate::structural::{self, Structural};
 
 /// The operator and form of a function.
 ///
 /// # Errors
 /// If no linked library has it; the error lists similar names.
 pub(crate) fn find(target: &str) -> Result<Named> {
-    let Some((namespace, name)) = target.strip_prefix("torch.ops.").and_then(|rest| rest.split_once('.')) else {
+    let Some((namespace, name)) = target.strip_prefix("torch.ops.").and_then(|rest| rest.split_once('.'))
+    else {
         return Err(Error::not_found(format!("there is no operator `{target}`"))
             .with_help("programs call operators, `torch.ops.…`; export the program without this function"));
     };
@@ -25,16 +26,13 @@ pub(crate) fn find(target: &str) -> Result<Named> {
     let qualified = format!("{namespace}::{name}");
     let mut missing: Option<(usize, Error)> = None;
     for library in library::linked() {
-        if library.name.replace('-', "_") == namespace
-            && let Some(found) = exactly(library, name, name)
-        {
-            return Ok(found);
-        }
-        if let Some(found) = exactly(library, &qualified, name) {
+        let candidates = library.candidates(&qualified);
+        let is_own = library.name.replace('-', "_") == namespace || candidates.is_ok();
+        if let Some(found) = is_own.then(|| exactly(library, name)).flatten() {
             return Ok(found);
         }
         // The error of the library with the most operators lists the nearest names.
-        if let Err(error) = library.candidates(&qualified) {
+        if let Err(error) = candidates {
             let known = library.all_ops().len();
             if missing.as_ref().is_none_or(|(most, _)| known > *most) {
                 missing = Some((known, error));
@@ -48,20 +46,11 @@ pub(crate) fn find(target: &str) -> Result<Named> {
     })
 }
 
-/// The candidate for a name as others write it whose name or form's name is `name`.
-fn exactly(library: &Library, written: &str, name: &str) -> Option<Named> {
-    let candidates = library.candidates(written).ok()?;
-    let is = |(op, form): &&Named| match form {
-        Form::Functional => op.name == name || op.name == written,
-        Form::Inplace => op.forms.inplace == Some(name),
-        Form::Out => op.forms.out == Some(name),
-    };
-    let exact = candidates.iter().find(is).copied();
-    // A name that is another library's for this one, and has no overloads.
-    exact.or(match candidates.as_slice() {
-        [only] if !name.contains('.') => Some(*only),
-        _ => None,
-    })
+/// The operator or form of exactly this name, if the library has it; not its only overload.
+fn exactly(library: &Library, name: &str) -> Option<Named> {
+    let (op, form) = library.find(name)?;
+    let is_overload = op.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    (!is_overload).then_some((op, form))
 }
 
 /// An error for each operator of a block and the blocks inside that no library has, in order of appearance.

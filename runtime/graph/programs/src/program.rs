@@ -46,7 +46,7 @@ struct Built {
 
 /// The facts about a program without mistakes.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedProgram {
     /// The inputs of each run.
     pub inputs: Vec<ProgramInput>,
     /// Conditions on sizes that operators require, in words.
@@ -55,7 +55,7 @@ pub struct Checked {
     pub unread: Vec<String>,
 }
 
-impl fmt::Display for Checked {
+impl fmt::Display for CheckedProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inputs.iter().try_for_each(|input| writeln!(f, "input {input}"))?;
         self.requirements.iter().try_for_each(|requirement| writeln!(f, "needs {requirement}"))?;
@@ -107,9 +107,11 @@ impl Program {
 
     /// The parameters, buffers and constants by their names in the module.
     pub fn weights(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        self.model.inputs.iter().zip(&self.weights).filter_map(|(input, tensor)| match (&input.kind, tensor) {
-            (InputKind::Weight { name, .. }, Some(tensor)) => Some((name.as_str(), tensor)),
-            _ => None,
+        self.model.inputs.iter().zip(&self.weights).filter_map(|(input, tensor)| {
+            match (&input.kind, tensor) {
+                (InputKind::Weight { name, .. }, Some(tensor)) => Some((name.as_str(), tensor)),
+                _ => None,
+            }
         })
     }
 
@@ -123,14 +125,14 @@ impl Program {
     ///
     /// # Errors
     /// Every mistake, each with its node, the line of Python that made it, and advice.
-    pub fn check(&self) -> Result<Checked, ProgramErrors> {
+    pub fn check(&self) -> Result<CheckedProgram, ProgramErrors> {
         let graph = &self.built()?.graph;
         let checked = graph.check().map_err(|errors| {
             ProgramErrors::of(errors.errors().to_vec()).expect_err("a graph with mistakes has some")
         })?;
         let example = |_: &str, _: usize| Some(1);
         let unread = self.model.guards.iter().filter(|guard| conditions::holds(guard, &example).is_none());
-        Ok(Checked {
+        Ok(CheckedProgram {
             inputs: self.inputs.clone(),
             requirements: checked.requirements.iter().map(ToString::to_string).collect(),
             unread: unread.cloned().collect(),
@@ -169,8 +171,10 @@ impl Program {
         let broken = self.model.guards.iter().find(|guard| conditions::holds(guard, &size) == Some(false));
         match broken {
             None => Ok(()),
-            Some(guard) => Err(Error::shape(format!("the inputs do not meet a condition of the program: {guard}"))
-                .with_help("use sizes that the program was exported for")),
+            Some(guard) => {
+                Err(Error::shape(format!("the inputs do not meet a condition of the program: {guard}"))
+                    .with_help("use sizes that the program was exported for"))
+            }
         }
     }
 
@@ -230,7 +234,8 @@ fn trace(replay: &Replay<'_>, specs: impl IntoIterator<Item = InputSpec>) -> Res
             true => errors.push(error),
             // Tracing adds the sizes to its error.
             false => errors.iter_mut().for_each(|refused| {
-                *refused = error.notes().iter().fold(refused.clone(), |refused, note| refused.with_note(note));
+                *refused =
+                    error.notes().iter().fold(refused.clone(), |refused, note| refused.with_note(note));
             }),
         }
         ProgramErrors::of(errors).expect_err("there is a mistake")
@@ -251,7 +256,9 @@ fn model_name(archive: &mut Archive) -> Result<String> {
     }
     let format = archive.text("archive_format")?;
     if format.trim() != "pt2" {
-        return Err(Error::io(format!("the archive has the format {format:?}, and this reader knows \"pt2\"")));
+        return Err(Error::io(format!(
+            "the archive has the format {format:?}, and this reader knows \"pt2\""
+        )));
     }
     if archive.has("byteorder") && archive.text("byteorder")?.trim() != "little" {
         return Err(Error::io("the weights of the archive are not little-endian")
@@ -262,7 +269,8 @@ fn model_name(archive: &mut Archive) -> Result<String> {
     let mut models: Vec<String> = names.iter().filter_map(model).collect();
     match models.len() {
         1 => Ok(models.remove(0)),
-        0 => Err(Error::io("the archive has no model").with_help("save the program again with `torch.export.save`")),
+        0 => Err(Error::io("the archive has no model")
+            .with_help("save the program again with `torch.export.save`")),
         _ => Err(Error::io(format!("the archive has several models: {}", models.join(", ")))
             .with_help("save each of them to a file of its own")),
     }

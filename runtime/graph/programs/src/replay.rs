@@ -103,7 +103,8 @@ impl<'a> Replay<'a> {
             if let Err(error) = bound
                 && self.errors.borrow().len() == before
             {
-                let place = format!("in the node `{}` ({}), written in {}", node.name, node.target, node.source);
+                let place =
+                    format!("in the node `{}` ({}), written in {}", node.name, node.target, node.source);
                 self.errors.borrow_mut().push(error.with_note(place));
             }
         }
@@ -112,7 +113,8 @@ impl<'a> Replay<'a> {
 
     /// The results of a block, all of which are tensors.
     fn tensors(&self, block: &Block, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let inputs: Vec<Option<Value>> = inputs.iter().map(|input| Some(Value::Tensor(input.clone()))).collect();
+        let inputs: Vec<Option<Value>> =
+            inputs.iter().map(|input| Some(Value::Tensor(input.clone()))).collect();
         if inputs.len() != block.inputs.len() {
             let text = format!("a block takes {} values, and gets {}", block.inputs.len(), inputs.len());
             return Err(Error::argument(text));
@@ -154,9 +156,8 @@ impl<'a> Replay<'a> {
                     args.get(position).or(by_name)
                 };
                 match act {
-                    Structural::Layout(number) => {
-                        layout_number(number, given(0, "self"), given(1, "dim")).map(|value| Some(vec![value]))
-                    }
+                    Structural::Layout(number) => layout_number(number, given(0, "self"), given(1, "dim"))
+                        .map(|value| Some(vec![value])),
                     Structural::AssertTruth => {
                         self.checks_sizes.set(true);
                         assert_truth(given(0, "self"), given(1, "assert_msg"))
@@ -193,7 +194,8 @@ impl<'a> Replay<'a> {
 
     /// `while_loop(condition, body, state, additional)`: both blocks take the state and the additional tensors.
     fn repeat(&self, node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
-        let [Argument::Block(condition), Argument::Block(body), state, additional @ ..] = node.args.as_slice()
+        let [Argument::Block(condition), Argument::Block(body), state, additional @ ..] =
+            node.args.as_slice()
         else {
             return Err(unsupported("a loop without two blocks and a state"));
         };
@@ -359,7 +361,10 @@ impl Frame {
                 Some(Value::Tensor(tensor)) => tensors.push(tensor),
                 Some(Value::Tensors(list)) => tensors.extend(list),
                 Some(other) => {
-                    return Err(unsupported(format!("an operand of a block that is {}", other.as_arg().kind())));
+                    return Err(unsupported(format!(
+                        "an operand of a block that is {}",
+                        other.as_arg().kind()
+                    )));
                 }
                 None => return Ok(None),
             }
@@ -389,7 +394,8 @@ impl Frame {
                     return Err(Error::graph(text));
                 }
                 (Binding::One(_), None) => {
-                    let text = format!("the program takes {} results, and there are {number}", node.outputs.len());
+                    let text =
+                        format!("the program takes {} results, and there are {number}", node.outputs.len());
                     return Err(Error::graph(text));
                 }
             }

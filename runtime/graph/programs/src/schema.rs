@@ -152,8 +152,10 @@ pub(crate) fn program(member: &str, text: &str) -> Result<ExportedProgram> {
                 "" => String::new(),
                 version => format!(", written by PyTorch {version}"),
             };
-            Err(Error::io(format!("the program has a schema of {found}{by}, and this reader knows {MAJOR}.x"))
-                .with_help("save it with a PyTorch from 2.6 to 2.15, or update opsmith"))
+            Err(Error::io(format!(
+                "the program has a schema of {found}{by}, and this reader knows {MAJOR}.x"
+            ))
+            .with_help("save it with a PyTorch from 2.6 to 2.15, or update opsmith"))
         }
     }
 }
@@ -174,7 +176,10 @@ mod tests {
     fn other_versions_are_named() {
         let error = |text: &str| program("m.json", text).err().expect("refused").to_string();
         let other = error(r#"{"schema_version": {"major": 9, "minor": 1}, "torch_version": "3.0.0"}"#);
-        assert!(other.contains("version 9.1, written by PyTorch 3.0.0, and this reader knows 8.x"), "{other}");
+        assert!(
+            other.contains("version 9.1, written by PyTorch 3.0.0, and this reader knows 8.x"),
+            "{other}"
+        );
         assert!(error("{}").contains("without a version"));
     }
 

@@ -83,7 +83,8 @@ impl Reader<'_> {
         let Some(tensor_meta) = &meta.tensor_meta else {
             return Err(damaged(&member, "its dtype and shape are missing"));
         };
-        let TensorLayout { dtype, layout } = layout(tensor_meta).map_err(|problem| damaged(&member, problem))?;
+        let TensorLayout { dtype, layout } =
+            layout(tensor_meta).map_err(|problem| damaged(&member, problem))?;
         if let Some(spec) = spec {
             let known: Option<Vec<i64>> = spec.sizes.iter().map(|size| size.evaluate(&|_| None)).collect();
             if spec.dtype != dtype || known.is_some_and(|known| known != layout.sizes.as_slice()) {
@@ -127,7 +128,8 @@ fn elements(bytes: &[u8], dtype: DType) -> Result<Tensor, String> {
     }
     let count = (bytes.len() / dtype.size()) as i64;
     // SAFETY: every element is written on the next lines, before any is read.
-    let tensor = unsafe { Tensor::with_memory(&[count], dtype, Device::CPU) }.map_err(|error| error.to_string())?;
+    let tensor =
+        unsafe { Tensor::with_memory(&[count], dtype, Device::CPU) }.map_err(|error| error.to_string())?;
     // SAFETY: the new memory holds as many bytes, no other code has it, and every pattern of bytes is an element of the
     // dtype: those of truth values were checked.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data_ptr(), bytes.len()) };

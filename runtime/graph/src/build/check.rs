@@ -77,7 +77,8 @@ fn inputs(specs: &[InputSpec], inference: &mut CallInference) -> Vec<Meta> {
                     let size = match named.get(name.as_str()) {
                         Some(size) => size.clone(),
                         None => {
-                            let symbol = symbols.named(name, *least, *most).unwrap_or_else(|_| symbols.fresh());
+                            let symbol =
+                                symbols.named(name, *least, *most).unwrap_or_else(|_| symbols.fresh());
                             named.entry(name).or_insert(Size::from(symbol)).clone()
                         }
                     };

@@ -37,20 +37,20 @@ impl InputSymbol {
         self.least <= size && size <= self.most
     }
 
-    /// The size at a place of the sequence of sizes: a multiple within the bounds, at least 2 multiples if they allow it.
+    /// The size at a place of the sequence of sizes: a multiple within the bounds, if they allow it at least 2 multiples,
+    /// and less than the upper bound: often that is the size of a table, of which a part that is all of it is no part.
     fn size(&self, place: usize) -> i64 {
         let factor = SIZES[place % SIZES.len()];
-        let size = factor * self.multiple_of;
-        if self.admits(size) {
-            return size;
-        }
         let first = (self.least.max(0) as u64).div_ceil(self.multiple_of as u64) as i64;
         let last = self.most / self.multiple_of;
+        let last = if last - first.max(2) > 1 && self.most < i64::MAX { last - 1 } else { last };
         let first = first.max(2).min(last);
-        match self.most {
-            i64::MAX => first.saturating_add(factor).saturating_mul(self.multiple_of),
-            _ => (first + factor % (last - first).saturating_add(1)) * self.multiple_of,
-        }
+        let factor = match self.most {
+            _ if (first..=last).contains(&factor) => factor,
+            i64::MAX => first.saturating_add(factor),
+            _ => first + factor % (last - first).saturating_add(1),
+        };
+        factor.saturating_mul(self.multiple_of)
     }
 }
 
@@ -120,7 +120,8 @@ pub(crate) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
         most < least || most / multiple_of * multiple_of < least
     };
     if let Some(InputSymbol { name, multiple_of, least, most, .. }) = found.iter().find(empty) {
-        let multiple = if *multiple_of > 1 { format!(", a multiple of {multiple_of}") } else { String::new() };
+        let multiple =
+            if *multiple_of > 1 { format!(", a multiple of {multiple_of}") } else { String::new() };
         return Err(Error::graph(format!("`{name}` would be a size from {least} to {most}{multiple}"))
             .with_help("the upper bound is not below the lower one"));
     }

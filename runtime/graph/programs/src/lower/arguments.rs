@@ -39,9 +39,7 @@ pub(super) fn argument(scope: &Scope, json: &Json) -> Result<Argument, String> {
             Some(slot) => Argument::Slot(slot),
             None => Argument::Value(Value::None),
         },
-        "as_optional_tensors" => {
-            Argument::OptionalTensors(list(value, |item| optional_tensor(scope, item))?)
-        }
+        "as_optional_tensors" => Argument::OptionalTensors(list(value, |item| optional_tensor(scope, item))?),
         "as_sym_int" | "as_sym_bool" | "as_sym_float" => number(scope, value)?,
         "as_sym_ints" => Argument::Numbers(list(value, |item| size(scope, item))?),
         "as_graph" => inner_block(scope, value.get("graph").ok_or("a graph is missing")?)?,
@@ -52,9 +50,11 @@ pub(super) fn argument(scope: &Scope, json: &Json) -> Result<Argument, String> {
 /// The values that a result becomes.
 pub(super) fn binding(scope: &mut Scope, json: &Json) -> Result<Binding, String> {
     let (kind, value) = union(json)?;
-    let name = |item: &Json| item.get("name").ok_or("a tensor has no name".to_owned()).and_then(|name| {
-        text(name).map(str::to_owned)
-    });
+    let name = |item: &Json| {
+        item.get("name")
+            .ok_or("a tensor has no name".to_owned())
+            .and_then(|name| text(name).map(str::to_owned))
+    };
     Ok(match kind {
         "as_tensor" => Binding::One(scope.define(&name(value)?)),
         "as_tensors" => {

@@ -41,7 +41,11 @@ pub(crate) fn program(member: &str, program: schema::ExportedProgram) -> Result<
         most: range.max_val,
     };
     Ok(Model {
-        ranges: program.range_constraints.iter().map(|(name, bounds)| (name.clone(), range(bounds))).collect(),
+        ranges: program
+            .range_constraints
+            .iter()
+            .map(|(name, bounds)| (name.clone(), range(bounds)))
+            .collect(),
         inputs,
         outputs,
         block,

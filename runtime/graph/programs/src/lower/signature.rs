@@ -92,7 +92,8 @@ fn output(number: usize, spec: &Json, inputs: &[Input], scope: &Scope) -> Result
         input.ok_or_else(|| read(format!("it writes to `{name}`, which is no input")))
     };
     let weight = |name: &str| {
-        let is = |input: &Input| matches!(&input.kind, InputKind::Weight { name: known, .. } if known == name);
+        let is =
+            |input: &Input| matches!(&input.kind, InputKind::Weight { name: known, .. } if known == name);
         written(&is, name)
     };
     match kind {
@@ -101,7 +102,9 @@ fn output(number: usize, spec: &Json, inputs: &[Input], scope: &Scope) -> Result
             Ok(Output::User(Argument::Slot(slot()?)))
         }
         "buffer_mutation" => Ok(Output::Write { input: weight(field("buffer_name")?)?, value: slot()? }),
-        "parameter_mutation" => Ok(Output::Write { input: weight(field("parameter_name")?)?, value: slot()? }),
+        "parameter_mutation" => {
+            Ok(Output::Write { input: weight(field("parameter_name")?)?, value: slot()? })
+        }
         "user_input_mutation" => {
             let name = field("user_input_name")?;
             Ok(Output::Write { input: written(&|input| input.name == name, name)?, value: slot()? })

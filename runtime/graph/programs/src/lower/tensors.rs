@@ -63,7 +63,11 @@ const STRIDED: i64 = 7;
 
 /// Refuses layouts of sparse tensors.
 pub(super) fn strided(number: i64) -> Result<(), String> {
-    if number == STRIDED { Ok(()) } else { Err(format!("tensors of layout {number}, sparse ones, are not supported")) }
+    if number == STRIDED {
+        Ok(())
+    } else {
+        Err(format!("tensors of layout {number}, sparse ones, are not supported"))
+    }
 }
 
 /// A size as a formula.
