@@ -55,14 +55,14 @@ pub(crate) fn merge(
             let graph =
                 single.graph(&runs[..1]).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
             let guards = guards(&table.symbols, &points[0], &reason);
-            let mut graph = Graph { symbols: table.symbols, sources: table.sources, guards, ..graph };
-            // Inputs keep their symbols, so that a guard rejects another size, with its reason.
-            for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
-                graph.tensors[id.index()].layout = spec.layout(symbols);
-            }
-            graph
+            Graph { symbols: table.symbols, sources: table.sources, guards, ..graph }
         }
     };
+    // Inputs have the layouts that were declared: few sizes within bounds determine no formula, and a guard rejects
+    // another size of a graph without formulas, with its reason.
+    for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
+        graph.tensors[id.index()].layout = spec.layout(symbols);
+    }
     graph.grad_inputs = (0..specs.len()).filter(|&number| specs[number].requires_grad).collect();
     let named = specs.iter().enumerate();
     graph.input_names =

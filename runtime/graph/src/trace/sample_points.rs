@@ -40,10 +40,12 @@ impl InputSymbol {
     /// The size at a place of the sequence of sizes: a multiple within the bounds, if they allow it at least 2 multiples,
     /// and less than the upper bound: often that is the size of a table, of which a part that is all of it is no part.
     fn size(&self, place: usize) -> i64 {
+        /// With fewer sizes below the upper bound, formulas would not be determined.
+        const ENOUGH: i64 = 4;
         let factor = SIZES[place % SIZES.len()];
         let first = (self.least.max(0) as u64).div_ceil(self.multiple_of as u64) as i64;
         let last = self.most / self.multiple_of;
-        let last = if last - first.max(2) > 1 && self.most < i64::MAX { last - 1 } else { last };
+        let last = if last - first.max(2) >= ENOUGH && self.most < i64::MAX { last - 1 } else { last };
         let first = first.max(2).min(last);
         let factor = match self.most {
             _ if (first..=last).contains(&factor) => factor,
