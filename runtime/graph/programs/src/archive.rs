@@ -157,7 +157,7 @@ fn is_safe(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('/')
         && !name.contains(['\\', '\0'])
-        && !name.as_bytes().get(1).is_some_and(|byte| *byte == b':')
+        && name.as_bytes().get(1).is_none_or(|byte| *byte != b':')
         && name.trim_end_matches('/').split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 

@@ -40,6 +40,8 @@ impl Found {
     }
 }
 
+type Comparison = fn(i64, i64) -> bool;
+
 struct Parser<'a> {
     rest: &'a str,
     size: &'a dyn Fn(&str, usize) -> Option<i64>,
@@ -88,7 +90,7 @@ impl Parser<'_> {
     /// A sum, or a chain of comparisons, `1 < a <= b`.
     fn comparison(&mut self) -> Option<Found> {
         /// Longer tokens first.
-        const COMPARISONS: [(&str, fn(i64, i64) -> bool); 6] = [
+        const COMPARISONS: [(&str, Comparison); 6] = [
             ("<=", |a, b| a <= b),
             (">=", |a, b| a >= b),
             ("==", |a, b| a == b),

@@ -123,7 +123,7 @@ fn whole(of: &[Value], round: fn(f64) -> f64) -> Option<Value> {
         [Value::Int(number)] => Some(Value::Int(*number)),
         [Value::Float(number)] => {
             let rounded = round(*number);
-            (-BOUND <= rounded && rounded < BOUND).then_some(Value::Int(rounded as i64))
+            (-BOUND..BOUND).contains(&rounded).then_some(Value::Int(rounded as i64))
         }
         _ => None,
     }

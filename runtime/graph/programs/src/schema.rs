@@ -185,9 +185,10 @@ mod tests {
 
     #[test]
     fn deep_text_is_refused() {
-        let deep = "[".repeat(1_000_000);
-        let graph = format!(r#"{{"graph": {{"inputs": [{deep}"#);
-        let text = format!(r#"{{"schema_version": {{"major": 8, "minor": 0}}, "graph_module": {graph}"#);
+        let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+        let graph = format!(r#"{{"graph": {{"inputs": [{deep}]}}}}"#);
+        let version = r#"{"major": 8, "minor": 0}"#;
+        let text = format!(r#"{{"schema_version": {version}, "graph_module": {graph}}}"#);
         let error = program("m.json", &text).err().expect("refused").to_string();
         assert!(error.contains("recursion limit"), "{error}");
     }

@@ -8,7 +8,7 @@ use crate::model::Source;
 /// The innermost line in a file; code that PyTorch generates (`<eval_with_key>.1`) is in none.
 pub(super) fn of(trace: &str) -> Source {
     let lines: Vec<&str> = trace.lines().collect();
-    let frames = lines.iter().enumerate().filter_map(|(number, line)| {
+    let mut frames = lines.iter().enumerate().filter_map(|(number, line)| {
         let (file, rest) = line.trim_start().strip_prefix("File \"")?.split_once("\", line ")?;
         if file.starts_with('<') {
             return None;
@@ -18,7 +18,7 @@ pub(super) fn of(trace: &str) -> Source {
         let code = code.filter(|code| !code.starts_with("File \"")).unwrap_or("");
         Some(Source { place: format!("{file}:{digits}"), code: code.to_owned() })
     });
-    frames.last().unwrap_or_default()
+    frames.next_back().unwrap_or_default()
 }
 
 #[cfg(test)]
