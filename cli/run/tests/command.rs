@@ -81,3 +81,23 @@ fn mistakes_name_their_cure() {
     let output = run(&[&data("mlp.npz"), "--check"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("no exported program"));
 }
+
+#[test]
+fn commands_of_the_guide_succeed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = std::fs::read_to_string(root.join("docs/programs.md")).unwrap();
+    let folder = scratch("guide");
+    std::fs::create_dir_all(&folder).unwrap();
+    let commands: Vec<&str> = guide.lines().filter(|line| line.starts_with("opsmith-run tests/")).collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    for command in commands {
+        // Results are written where the command runs.
+        let data = root.join("tests/data").display().to_string();
+        let command = command.replace("tests/data", &data);
+        let arguments = command.split(' ').skip(1);
+        let mut process = Command::new(env!("CARGO_BIN_EXE_opsmith-run"));
+        let output = process.args(arguments).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

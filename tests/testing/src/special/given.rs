@@ -224,9 +224,7 @@ impl Given {
             (Given::List(items), _) => {
                 Value::Ints(items.iter().filter_map(scalar).map(Scalar::to_i64).collect())
             }
-            (Given::Str(text), ArgKind::Device) => {
-                Device::from_name(text).map_or(Value::None, Value::Device)
-            }
+            (Given::Str(text), ArgKind::Device) => Device::from_name(text).map_or(Value::None, Value::Device),
             (Given::Str(text), _) => Value::Str(text.clone()),
             (Given::DType(dtype), _) => Value::DType(*dtype),
             (given, ArgKind::Scalar) => scalar(given).map_or(Value::None, Value::Scalar),
