@@ -297,3 +297,45 @@ fn conditions_of_the_exporter_are_checked() {
         &["do not meet a condition of the program: L['x'].size()[0] % 2 == 0"],
     );
 }
+
+#[test]
+fn extreme_numbers_are_refused() {
+    let extreme = [i64::MAX, i64::MIN, -1, 1 << 40];
+    for number in extreme {
+        for bound in ["min_val", "max_val"] {
+            let archive = with_model(|model| {
+                let mut range = serde_json::json!({"min_val": 2, "max_val": null});
+                range[bound] = number.into();
+                model["range_constraints"] = serde_json::json!({ "s77": range });
+            });
+            // An upper bound that no tensor reaches is fine.
+            _ = Program::from_bytes(archive).map(|program| program.check().is_ok());
+        }
+        let archive = with_model(|model| {
+            let sizes = &mut model["graph_module"]["graph"]["tensor_values"]["x"]["sizes"];
+            sizes[1] = serde_json::json!({"as_int": number});
+        });
+        assert!(!refusal(archive).is_empty());
+        let huge = with_weight(|meta| {
+            meta["sizes"] = serde_json::json!([{"as_int": number}, {"as_int": number}]);
+            meta["strides"] = serde_json::json!([{"as_int": 0}, {"as_int": 0}]);
+        });
+        says(&refusal(huge), &["`a.weight`"]);
+        let offset = with_weight(|meta| meta["storage_offset"] = serde_json::json!({"as_int": number}));
+        says(&refusal(offset), &["`a.weight`"]);
+    }
+    let many = with_weight(|meta| meta["sizes"] = vec![serde_json::json!({"as_int": 1}); 100_000].into());
+    says(&refusal(many), &["at most 64 are read"]);
+}
+
+/// The program `mlp` with the layout of its first weight changed.
+fn with_weight(change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
+    changed(&bytes("mlp.pt2"), |name, bytes| {
+        if !name.ends_with("model_weights_config.json") {
+            return Some(bytes);
+        }
+        let mut document: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        change(&mut document["config"]["a.weight"]["tensor_meta"]);
+        Some(serde_json::to_vec(&document).unwrap())
+    })
+}

@@ -123,15 +123,17 @@ fn size(formula: &Formula, known: Option<&Formula>, ranges: &BTreeMap<String, Ra
         return Err(unsupported(format!("a program with the sizes {known} and {formula} of inputs"))
             .with_help("export the program with only one of them dynamic"));
     }
-    let at = |value: i64| formula.evaluate(&|_| Some(value));
+    let at = |steps: i64| {
+        let value = range.least.checked_add(steps)?;
+        formula.evaluate(&|_| Some(value))
+    };
     let beyond =
         || Error::graph(format!("the size {formula} has no value for a `{symbol}` within its bounds"));
-    let least = at(range.least).ok_or_else(beyond)?;
-    let step = at(range.least + 1).ok_or_else(beyond)?.saturating_sub(least);
-    let most = range.most.map(|most| at(most).ok_or_else(beyond)).transpose()?;
-    let linear = (2..5).all(|steps| {
-        at(range.least + steps) == step.checked_mul(steps).and_then(|more| least.checked_add(more))
-    });
+    let least = at(0).ok_or_else(beyond)?;
+    let step = at(1).ok_or_else(beyond)?.saturating_sub(least);
+    let most = range.most.map(|most| formula.evaluate(&|_| Some(most)).ok_or_else(beyond)).transpose()?;
+    let linear =
+        (2..5).all(|steps| at(steps) == step.checked_mul(steps).and_then(|more| least.checked_add(more)));
     // A multiple is checked when a program runs; another remainder could not be.
     if !linear || step < 1 || step > 1 && least % step != 0 || least < 0 {
         return Err(unsupported(format!("a size {formula} of an input"))

@@ -97,7 +97,8 @@ impl<'a> Replay<'a> {
             let made = at_source(&node.source.place, || self.node(node, &frame));
             let bound = made.and_then(|results| match results {
                 Some(results) => frame.bind(node, results),
-                None => Ok(()),
+                None if frame.lacks(node) || operators::known(&node.target).is_err() => Ok(()),
+                None => Err(Error::argument("a number or tensor is expected, and another value is given")),
             });
             // The nodes of a block inside have reported their errors.
             if let Err(error) = bound
@@ -315,6 +316,21 @@ impl Frame {
         let args = node.args.iter().map(|arg| self.value(arg)).collect::<Option<_>>()?;
         let named = node.named.iter().map(|(name, arg)| Some((name.as_str(), self.value(arg)?)));
         Some((args, named.collect::<Option<_>>()?))
+    }
+
+    /// Whether an argument of a node is of a failed one.
+    fn lacks(&self, node: &Node) -> bool {
+        let missing = |slot: &usize| self.values[*slot].is_none();
+        let mut args = node.args.iter().chain(node.named.iter().map(|(_, arg)| arg));
+        args.any(|argument| match argument {
+            Argument::Slot(slot) => missing(slot),
+            Argument::Tensors(slots) => slots.iter().any(missing),
+            Argument::OptionalTensors(slots) => slots.iter().flatten().any(missing),
+            Argument::Numbers(numbers) => {
+                numbers.iter().any(|number| matches!(number, Number::Slot(slot) if missing(slot)))
+            }
+            Argument::Value(_) | Argument::Block(_) => false,
+        })
     }
 
     fn value(&self, argument: &Argument) -> Option<Value> {

@@ -3,7 +3,7 @@
 //! In: numbers and formulas of the schema. Out: dtypes, devices, and layouts of known sizes.
 
 use opsmith_core::{DType, MemoryFormat};
-use opsmith_runtime::layout::{Dims, Layout};
+use opsmith_runtime::layout::{Dims, Layout, checked_numel};
 
 use crate::expression::Formula;
 use crate::model::TensorSpec;
@@ -78,10 +78,21 @@ pub(super) fn size(size: &SymInt) -> Result<Formula, String> {
     }
 }
 
+/// Maximal number of dimensions, which is PyTorch's.
+const DIMENSIONS: usize = 64;
+
 /// Dtype and sizes of a tensor.
 pub(super) fn spec(meta: &TensorMeta) -> Result<TensorSpec, String> {
+    check_rank(meta)?;
     let sizes = meta.sizes.iter().map(size).collect::<Result<_, _>>()?;
     Ok(TensorSpec { dtype: dtype(meta.dtype)?, sizes })
+}
+
+fn check_rank(meta: &TensorMeta) -> Result<(), String> {
+    match meta.sizes.len() {
+        0..=DIMENSIONS => Ok(()),
+        count => Err(format!("a tensor has {count} dimensions, and at most {DIMENSIONS} are read")),
+    }
 }
 
 /// Dtype, sizes, strides and offset of a weight over its bytes.
@@ -93,14 +104,17 @@ pub(crate) struct TensorLayout {
 /// The layout of a weight, whose sizes are numbers.
 ///
 /// # Errors
-/// If a size is a formula or negative, or the numbers of sizes and strides differ.
+/// If a size is a formula or negative, there are too many elements or dimensions, or the numbers of sizes and strides
+/// differ.
 pub(crate) fn layout(meta: &TensorMeta) -> Result<TensorLayout, String> {
     let number = |size: &SymInt| match size {
         SymInt::AsInt(number) if *number >= 0 => Ok(*number),
         SymInt::AsInt(number) => Err(format!("a size or stride is {number}")),
         SymInt::AsExpr(_) => Err("a size or stride is no number".to_owned()),
     };
+    check_rank(meta)?;
     let sizes = meta.sizes.iter().map(number).collect::<Result<Dims, _>>()?;
+    checked_numel(&sizes).map_err(|error| error.message().to_owned())?;
     let strides = meta.strides.iter().map(number).collect::<Result<Dims, _>>()?;
     let offset = number(&meta.storage_offset)?;
     let layout = match strides.is_empty() {
