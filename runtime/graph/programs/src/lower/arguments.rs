@@ -3,13 +3,22 @@
 //! In: JSON. Out: typed arguments, in which names are values of the block. Errors are sentences without a place, which
 //! the caller knows.
 
+use opsmith_runtime::Complex64;
 use opsmith_runtime::arg::{MemoryLayout, Value};
 use opsmith_runtime::device::Device;
 use opsmith_runtime::scalar::Scalar;
+use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::{Scope, inner_block, tensors};
 use crate::model::{Argument, Binding, Number, Slot};
+
+/// A complex number.
+#[derive(Deserialize)]
+struct Complex {
+    real: Json,
+    imag: Json,
+}
 
 /// The only entry of a union: its kind and value.
 pub(super) fn union(json: &Json) -> Result<(&str, &Json), String> {
@@ -89,8 +98,8 @@ pub(super) fn plain(kind: &str, value: &Json) -> Result<Value, String> {
         "as_int" => Value::Int(integer(value)?),
         "as_float" => Value::Float(float(value)?),
         "as_complex" => {
-            let part = |name| float(value.get(name).ok_or_else(|| format!("`{name}` is missing"))?);
-            Value::Scalar(Scalar::Complex(opsmith_runtime::Complex64::new(part("real")?, part("imag")?)))
+            let Complex { real, imag } = Complex::deserialize(value).map_err(|error| error.to_string())?;
+            Value::Scalar(Scalar::Complex(Complex64::new(float(&real)?, float(&imag)?)))
         }
         "as_string" => Value::Str(text(value)?.to_owned()),
         "as_bools" => Value::Bools(list(value, truth)?),
