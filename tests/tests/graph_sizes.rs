@@ -252,3 +252,37 @@ fn sizes_that_were_taken_to_be_equal_and_are_not_are_refused() {
     );
     assert!(text.contains("graph_sizes.rs"), "{text}");
 }
+
+#[test]
+fn a_function_is_traced_within_the_bounds_of_a_size() {
+    let table = numbers(&[16, 3]);
+    let function = |x: &[Tensor]| &x[0] + &table.narrow(0, 0, x[0].shape()[1])?;
+    let spec = |dim: Dim| InputSpec::new(DType::F32, ["batch".into(), dim, 3.into()]);
+    // Without bounds, sizes are tried that the table does not have.
+    assert!(Graph::trace(function, [spec("length".into())]).is_err());
+    for (least, most) in [(2, 16), (0, 16), (16, 16), (3, 4)] {
+        let graph = Graph::trace(function, [spec(Dim::between("length", least, Some(most)))]).unwrap();
+        graph.check().unwrap();
+        for length in [least, most] {
+            let x = numbers(&[2, length, 3]);
+            assert_eq!(values(&graph.run(&[&x]).unwrap()[0]), values(&function(&[x]).unwrap()), "{length}");
+        }
+        for length in [least - 1, most + 1].into_iter().filter(|length| *length >= 0) {
+            let error = graph.run(&[&numbers(&[2, length, 3])]).unwrap_err().to_string();
+            assert!(error.contains(&format!("`length` is {length}")), "{error}");
+        }
+    }
+    let refused = |dim: Dim| Graph::trace(function, [spec(dim)]).unwrap_err().to_string();
+    let text = refused(Dim::between("length", 5, Some(4)));
+    assert!(text.contains("`length` would be a size from 5 to 4"), "{text}");
+    let odd = Dim::Symbol { name: "length".to_owned(), multiple_of: 7, least: 8, most: Some(13) };
+    let text = refused(odd);
+    assert!(text.contains("a size from 8 to 13, a multiple of 7"), "{text}");
+}
+
+#[test]
+fn a_site_may_be_a_line_of_another_language() {
+    let function = |x: &[Tensor]| opsmith::graph::at_source("model.py:12", || x[0].exp());
+    let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
+    assert_eq!(graph.nodes()[0].site.to_string(), "model.py:12");
+}

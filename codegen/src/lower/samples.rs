@@ -157,6 +157,11 @@ fn plain(kind: &Kind, expr: &syn::Expr) -> Result<SampleValue, String> {
                 .ok_or_else(|| "is no dtype".to_owned()),
             _ => Err("is no dtype".to_owned()),
         },
+        // Calls by name take devices as text, and the host is the device that every program has.
+        Kind::Device => match expr {
+            syn::Expr::Path(path) if path.path.is_ident("cpu") => Ok(SampleValue::Str("cpu".to_owned())),
+            _ => Err("is not `cpu`, the device that samples can give".to_owned()),
+        },
         list => match list.item().filter(|item| !item.holds_tensors()) {
             Some(item) => {
                 let items = items(expr)?.map(|value| plain(&item.kind, value));

@@ -26,6 +26,7 @@ pub mod padding;
 pub mod pick;
 pub mod pooling;
 pub mod random;
+pub mod recurrent;
 pub mod reduce;
 mod rounded;
 pub mod softmax;

@@ -7,6 +7,7 @@ use opsmith_core::DType;
 
 use crate::Complex64;
 use crate::arg::Value;
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::lists::{ListItem, Lists, Text};
 use crate::op::{ArgDef, ArgKind, ElementType, ItemKind, OpDef};
@@ -98,7 +99,10 @@ impl SampleValue {
                 _ => Value::Float(value),
             },
             SampleValue::Complex(re, im) => Value::Scalar(Complex64::new(re, im).into()),
-            SampleValue::Str(value) => Value::Str(value.to_owned()),
+            SampleValue::Str(value) => match (kind, Device::from_name(value)) {
+                (ArgKind::Device, Some(device)) => Value::Device(device),
+                _ => Value::Str(value.to_owned()),
+            },
             SampleValue::DType(value) => Value::DType(value),
             SampleValue::List(items) => list(kind, items),
             SampleValue::Tensor(tensor) => Value::Tensor(tensor.build(dtype, seed)?),

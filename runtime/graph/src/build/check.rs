@@ -72,12 +72,13 @@ fn inputs(specs: &[InputSpec], inference: &mut CallInference) -> Vec<Meta> {
             sizes.push(match dim {
                 Dim::Fixed(size) => Size::Const(*size),
                 Dim::Unknown | Dim::AnyRank => Size::Unknown,
-                Dim::Symbol { name, multiple_of } => {
+                Dim::Symbol { name, multiple_of, least, most } => {
                     let symbols = &mut inference.context.symbols;
                     let size = match named.get(name.as_str()) {
                         Some(size) => size.clone(),
                         None => {
-                            let symbol = symbols.named(name, 0, None).unwrap_or_else(|_| symbols.fresh());
+                            let symbol =
+                                symbols.named(name, *least, *most).unwrap_or_else(|_| symbols.fresh());
                             named.entry(name).or_insert(Size::from(symbol)).clone()
                         }
                     };

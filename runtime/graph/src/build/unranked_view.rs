@@ -138,13 +138,16 @@ impl Drawer<'_> {
         let mut named: Vec<&str> = Vec::new();
         for (number, spec) in self.graph.builder.inputs.iter().enumerate() {
             for (position, dim) in spec.dims.iter().enumerate() {
-                let Dim::Symbol { name, multiple_of } = dim else { continue };
+                let Dim::Symbol { name, multiple_of, least, most } = dim else { continue };
                 if named.contains(&name.as_str()) {
                     continue;
                 }
                 named.push(name);
                 let input = input_name(&self.graph.builder.inputs, number);
-                let mut note = format!("symbol {name}: dimension {position} of {input}; at least 0");
+                let mut note = format!("symbol {name}: dimension {position} of {input}; at least {least}");
+                if let Some(most) = most {
+                    note.push_str(&format!(", at most {most}"));
+                }
                 if *multiple_of > 1 {
                     note.push_str(&format!(", a multiple of {multiple_of}"));
                 }

@@ -266,7 +266,7 @@ pub enum Site {
     Unknown,
     /// A location in this program.
     Here(&'static Location<'static>),
-    /// A location in the program that saved the graph.
+    /// A location outside this program: in the one that saved the graph, or in the source of an imported one.
     Elsewhere(String),
 }
 

@@ -55,14 +55,14 @@ pub(crate) fn merge(
             let graph =
                 single.graph(&runs[..1]).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
             let guards = guards(&table.symbols, &points[0], &reason);
-            let mut graph = Graph { symbols: table.symbols, sources: table.sources, guards, ..graph };
-            // Inputs keep their symbols, so that a guard rejects another size, with its reason.
-            for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
-                graph.tensors[id.index()].layout = spec.layout(symbols);
-            }
-            graph
+            Graph { symbols: table.symbols, sources: table.sources, guards, ..graph }
         }
     };
+    // Inputs have the layouts that were declared: few sizes within bounds determine no formula, and a guard rejects
+    // another size of a graph without formulas, with its reason.
+    for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
+        graph.tensors[id.index()].layout = spec.layout(symbols);
+    }
     graph.grad_inputs = (0..specs.len()).filter(|&number| specs[number].requires_grad).collect();
     let named = specs.iter().enumerate();
     graph.input_names =
@@ -74,9 +74,11 @@ pub(crate) fn merge(
 fn table(symbols: &[InputSymbol], examples: &Point, unknown: &[DataDependentSize]) -> Graph {
     let mut table = Graph::default();
     for (symbol, example) in symbols.iter().zip(examples) {
-        let InputSymbol { name, multiple_of, input, dim } = symbol;
+        let InputSymbol { name, multiple_of, least, most, input, dim } = symbol;
         let info = SymbolInfo::new(name, Origin::Input);
-        let info = SymbolInfo { multiple_of: *multiple_of, example: Some(*example), ..info };
+        let most = if *most == i64::MAX { Size::Unknown } else { Size::Const(*most) };
+        let info =
+            SymbolInfo { multiple_of: *multiple_of, least: *least, most, example: Some(*example), ..info };
         table.add_symbol(info, SymbolSource::Input { input: *input, dim: *dim });
     }
     for (number, size) in unknown.iter().enumerate() {

@@ -16,6 +16,7 @@ mod observer;
 pub(crate) mod recorder;
 pub(crate) mod rng;
 pub(crate) mod sample_points;
+pub(crate) mod source;
 pub(crate) mod specialize;
 mod unify;
 pub(crate) mod value_dependence;
@@ -65,13 +66,23 @@ pub enum Dim {
         name: String,
         /// A divisor of all its values.
         multiple_of: i64,
+        /// Its least value.
+        least: i64,
+        /// Its greatest value; `None` if there is no bound.
+        most: Option<i64>,
     },
 }
 
 impl Dim {
     /// A size that differs from run to run and is always a multiple of a number.
     pub fn multiple(name: impl Into<String>, of: i64) -> Dim {
-        Dim::Symbol { name: name.into(), multiple_of: of.max(1) }
+        Dim::Symbol { name: name.into(), multiple_of: of.max(1), least: 0, most: None }
+    }
+
+    /// A size that differs from run to run between bounds, both inclusive: `Dim::between("length", 2, Some(16))`. The
+    /// function is traced within them, and a run at another size is an error.
+    pub fn between(name: impl Into<String>, least: i64, most: Option<i64>) -> Dim {
+        Dim::Symbol { name: name.into(), multiple_of: 1, least: least.max(0), most }
     }
 }
 

@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 
 use super::observer::Observing;
 use super::rng::Generators;
+use super::source;
 use super::value_dependence::ValueDependence;
 use crate::ir::{Argument, BufferId, Node, NodeKind, Region, ShapeConstant, Site, TensorId, TensorInfo};
 
@@ -135,7 +136,7 @@ pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>
 
 /// The site of the recorded node's call.
 fn site() -> Site {
-    internals::site().map_or(Site::Unknown, Site::Here)
+    source::current().or_else(|| internals::site().map(Site::Here)).unwrap_or(Site::Unknown)
 }
 
 pub(crate) fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {

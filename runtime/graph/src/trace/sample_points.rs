@@ -23,9 +23,37 @@ const SIZES: [i64; 24] =
 pub(crate) struct InputSymbol {
     pub name: String,
     pub multiple_of: i64,
+    /// The least and the greatest value; `i64::MAX` if there is no upper bound.
+    pub least: i64,
+    pub most: i64,
     /// The first input and dimension with it.
     pub input: usize,
     pub dim: usize,
+}
+
+impl InputSymbol {
+    /// Whether a size is within the bounds.
+    pub fn admits(&self, size: i64) -> bool {
+        self.least <= size && size <= self.most
+    }
+
+    /// The size at a place of the sequence of sizes: a multiple within the bounds, if they allow it at least 2 multiples,
+    /// and less than the upper bound: often that is the size of a table, of which a part that is all of it is no part.
+    fn size(&self, place: usize) -> i64 {
+        /// With fewer sizes below the upper bound, formulas would not be determined.
+        const ENOUGH: i64 = 4;
+        let factor = SIZES[place % SIZES.len()];
+        let first = (self.least.max(0) as u64).div_ceil(self.multiple_of as u64) as i64;
+        let last = self.most / self.multiple_of;
+        let last = if last - first.max(2) >= ENOUGH && self.most < i64::MAX { last - 1 } else { last };
+        let first = first.max(2).min(last);
+        let factor = match self.most {
+            _ if (first..=last).contains(&factor) => factor,
+            i64::MAX => first.saturating_add(factor),
+            _ => first + factor % (last - first).saturating_add(1),
+        };
+        factor.saturating_mul(self.multiple_of)
+    }
 }
 
 /// Gives each unknown size a symbol of its own.
@@ -67,10 +95,17 @@ pub(crate) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
     let mut found: Vec<InputSymbol> = Vec::new();
     for (input, spec) in specs.iter().enumerate() {
         for (dim, size) in spec.dims.iter().enumerate() {
-            let Dim::Symbol { name, multiple_of } = size else { continue };
+            let Dim::Symbol { name, multiple_of, least, most } = size else { continue };
+            let (least, most) = (*least, most.unwrap_or(i64::MAX));
             match found.iter_mut().find(|known| known.name == *name) {
-                Some(known) => known.multiple_of = least_common_multiple(known.multiple_of, *multiple_of)?,
-                None => found.push(InputSymbol { name: name.clone(), multiple_of: *multiple_of, input, dim }),
+                Some(known) => {
+                    known.multiple_of = least_common_multiple(known.multiple_of, *multiple_of)?;
+                    (known.least, known.most) = (known.least.max(least), known.most.min(most));
+                }
+                None => {
+                    let (name, multiple_of) = (name.clone(), *multiple_of);
+                    found.push(InputSymbol { name, multiple_of, least, most, input, dim });
+                }
             }
         }
     }
@@ -81,6 +116,16 @@ pub(crate) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
         return Err(Error::graph(format!(
             "no tensor has a size `{name}` that is a multiple of {multiple_of}"
         )));
+    }
+    let empty = |symbol: &&InputSymbol| {
+        let InputSymbol { multiple_of, least, most, .. } = **symbol;
+        most < least || most / multiple_of * multiple_of < least
+    };
+    if let Some(InputSymbol { name, multiple_of, least, most, .. }) = found.iter().find(empty) {
+        let multiple =
+            if *multiple_of > 1 { format!(", a multiple of {multiple_of}") } else { String::new() };
+        return Err(Error::graph(format!("`{name}` would be a size from {least} to {most}{multiple}"))
+            .with_help("the upper bound is not below the lower one"));
     }
     const MOST: usize = 8;
     if found.len() > MOST {
@@ -148,12 +193,10 @@ pub(crate) fn points(symbols: &[InputSymbol], unified: &[usize], least: usize) -
             let size = |position: usize| {
                 let tie = position.checked_sub(symbols.len()).and_then(|unknown| unified.get(unknown));
                 let position = tie.map_or(position, |tie| symbols.len() + tie);
-                SIZES[(number * (position + 1) + 3 * position) % SIZES.len()]
+                let place = number * (position + 1) + 3 * position;
+                symbols.get(position).map_or(SIZES[place % SIZES.len()], |symbol| symbol.size(place))
             };
-            let of = |position: usize| {
-                size(position) * symbols.get(position).map_or(1, |symbol| symbol.multiple_of)
-            };
-            (0..count).map(of).collect()
+            (0..count).map(size).collect()
         })
         .collect()
 }
@@ -191,7 +234,7 @@ pub(crate) fn fitting_multiple(
         [6, 35].into_iter().all(|size: i64| {
             let mut point = point.clone();
             point[symbol] = symbols[symbol].multiple_of.saturating_mul(multiple).saturating_mul(size);
-            run(&point).is_ok()
+            symbols[symbol].admits(point[symbol]) && run(&point).is_ok()
         })
     };
     let numbers =

@@ -41,7 +41,8 @@ pub(crate) fn add(graph: &mut Graph, of: &Tracing<'_>) {
         let open: Vec<usize> = (0..of.symbols.len())
             .filter(|&symbol| {
                 let (name, value) = (&of.symbols[symbol].name, size(symbol));
-                !of.fixed.iter().any(|(known, fixed)| known == name && *fixed == value)
+                of.symbols[symbol].admits(value)
+                    && !of.fixed.iter().any(|(known, fixed)| known == name && *fixed == value)
             })
             .collect();
         let mut alike = Vec::new();

@@ -149,15 +149,14 @@ fn out(op: &'static OpDef, args: &[Value]) -> Formed {
     Some(written())
 }
 
-/// The arguments with their tensors on a device. Without tensors, a device argument determines the results' device.
+/// The arguments with their tensors on a device. A device argument that is given, and any without tensors, determines the
+/// results' device.
 fn there(op: &OpDef, args: &[Value], device: Device) -> Result<Vec<Value>> {
     let own = tensors(args);
     let mut args = with_tensors(args, &all_on(&own, device)?);
-    if own.is_empty() {
-        for (value, def) in args.iter_mut().zip(op.schema.args) {
-            if def.ty.kind == ArgKind::Device {
-                *value = Value::Device(device);
-            }
+    for (value, def) in args.iter_mut().zip(op.schema.args) {
+        if def.ty.kind == ArgKind::Device && (own.is_empty() || matches!(value, Value::Device(_))) {
+            *value = Value::Device(device);
         }
     }
     Ok(args)

@@ -3,7 +3,7 @@
 //! In: a sample of the spec, or the JSON of a record. Out: values of a call in a dtype. `record.py` makes the same
 //! tensors from the same descriptions.
 
-use opsmith::{DType, Tensor, Value};
+use opsmith::{DType, Device, Tensor, Value};
 use opsmith_runtime::op::{ArgKind, ElementType, OpDef};
 use opsmith_runtime::sample::{Fill, SampleTensor, SampleValue};
 use opsmith_runtime::{Complex64, Scalar};
@@ -224,6 +224,7 @@ impl Given {
             (Given::List(items), _) => {
                 Value::Ints(items.iter().filter_map(scalar).map(Scalar::to_i64).collect())
             }
+            (Given::Str(text), ArgKind::Device) => Device::from_name(text).map_or(Value::None, Value::Device),
             (Given::Str(text), _) => Value::Str(text.clone()),
             (Given::DType(dtype), _) => Value::DType(*dtype),
             (given, ArgKind::Scalar) => scalar(given).map_or(Value::None, Value::Scalar),

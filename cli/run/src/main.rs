@@ -1,0 +1,130 @@
+//! The `opsmith-run` command: checks, describes and runs programs that `torch.export.save` wrote.
+//!
+//! In: a `.pt2` file, and inputs as NumPy files. Out: text on the terminal, results as a NumPy archive, and an exit
+//! status: 0 on success, 1 if the program has mistakes or its results differ, 2 if the command failed. The work is done
+//! by `opsmith_programs`; this crate reads arguments and files, and prints.
+
+mod arrays;
+mod inputs;
+mod report;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use opsmith::Tensor;
+use opsmith_programs::Program;
+
+/// Checks, describes and runs exported programs.
+#[derive(Parser)]
+#[command(
+    name = "opsmith-run",
+    version,
+    after_help = "Examples:\n  opsmith-run model.pt2 --shapes\n  opsmith-run model.pt2 --input x=@x.npy --outputs \
+                  results.npz\n  opsmith-run model.pt2 --input 0=@case.npz:x --compare expected.npz\n  opsmith-run \
+                  model.pt2 --describe --at s77=64 --html model.html"
+)]
+struct Arguments {
+    /// The file that `torch.export.save` wrote.
+    program: PathBuf,
+    /// An input by its name or position: `ids=@ids.npy`, `0=@ids.npy`, or an array of an archive, `ids=@case.npz:ids`.
+    #[arg(long, value_name = "NAME=@FILE")]
+    input: Vec<String>,
+    /// Writes the results to a NumPy archive, under the names `out0`, `out1` and so on.
+    #[arg(long, value_name = "FILE")]
+    outputs: Option<PathBuf>,
+    /// Compares the results with those of a NumPy archive: floats within 1e-4 of the largest one, at least of 1, others
+    /// exactly.
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Prints the inputs and the outputs with their dtypes and shapes.
+    #[arg(long)]
+    shapes: bool,
+    /// Finds all mistakes of the program, without running it.
+    #[arg(long)]
+    check: bool,
+    /// Prints a line for each tensor of the program's graph, and the memory of a run.
+    #[arg(long)]
+    describe: bool,
+    /// With `--describe`, the size of a symbol, for the memory of a run.
+    #[arg(long, value_name = "SYMBOL=SIZE", requires = "describe")]
+    at: Vec<String>,
+    /// With `--describe`, writes the graph as a page to open in a browser.
+    #[arg(long, value_name = "FILE", requires = "describe")]
+    html: Option<PathBuf>,
+    /// Runs the program this many times after a first run, and prints the times.
+    #[arg(long, value_name = "RUNS")]
+    bench: Option<usize>,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let name = arguments.program.display();
+    let program = Program::load(&arguments.program).with_context(|| format!("{name} cannot be loaded"))?;
+    if arguments.check {
+        return Ok(report::check(&program));
+    }
+    let graph = match program.graph() {
+        Ok(graph) => graph,
+        Err(errors) => {
+            eprintln!("{errors}");
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    if arguments.shapes {
+        print!("{}", report::shapes(&program, graph));
+    }
+    if arguments.describe {
+        print!("{}", report::describe(graph, &arguments.at)?);
+        if let Some(page) = &arguments.html {
+            std::fs::write(page, graph.to_html())
+                .with_context(|| format!("cannot write {}", page.display()))?;
+        }
+    }
+    if arguments.input.is_empty() && !program.inputs().is_empty() {
+        let runs = arguments.outputs.is_some() || arguments.compare.is_some() || arguments.bench.is_some();
+        if runs || !(arguments.shapes || arguments.describe) {
+            bail!("no input is given; the program takes\n{}", report::inputs(&program));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let inputs = inputs::read(&program, &arguments.input)?;
+    let outputs = program.run(&inputs).with_context(|| format!("{name} failed"))?;
+    results(arguments, &program, &inputs, &outputs)
+}
+
+/// Writes, compares and times results.
+fn results(
+    arguments: &Arguments,
+    program: &Program,
+    inputs: &[Tensor],
+    outputs: &[Tensor],
+) -> Result<ExitCode> {
+    if let Some(file) = &arguments.outputs {
+        arrays::write(file, outputs)?;
+    }
+    if let Some(runs) = arguments.bench {
+        println!("{}", report::bench(program, inputs, runs)?);
+    }
+    if let Some(file) = &arguments.compare {
+        let (text, alike) = report::compare(outputs, file)?;
+        print!("{text}");
+        return Ok(if alike { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    if arguments.outputs.is_none() && arguments.bench.is_none() {
+        for (number, output) in outputs.iter().enumerate() {
+            println!("out{number} = {output}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

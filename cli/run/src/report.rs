@@ -1,0 +1,137 @@
+//! Texts for the terminal.
+//!
+//! In: a program, its graph and results. Out: text.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use opsmith::graph::Graph;
+use opsmith::{DType, Tensor, TensorOps};
+use opsmith_programs::{Program, ProgramSize};
+
+use crate::arrays::Arrays;
+
+/// Prints the mistakes of a program, or that there are none.
+pub fn check(program: &Program) -> ExitCode {
+    match program.check() {
+        Ok(checked) => {
+            println!("{checked}");
+            ExitCode::SUCCESS
+        }
+        Err(errors) => {
+            eprintln!("{errors}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A line for each input.
+pub fn inputs(program: &Program) -> String {
+    program.inputs().iter().fold(String::new(), |text, input| text + &format!("  {input}\n"))
+}
+
+/// Inputs, outputs, and the bounds of symbols.
+pub fn shapes(program: &Program, graph: &Graph) -> String {
+    let mut text = String::new();
+    let mut symbols: Vec<(&str, i64, Option<i64>)> = Vec::new();
+    for input in program.inputs() {
+        _ = writeln!(text, "input {input}");
+        for size in &input.sizes {
+            if let ProgramSize::Symbol { name, least, most, .. } = size
+                && !symbols.iter().any(|(known, ..)| known == name)
+            {
+                symbols.push((name, *least, *most));
+            }
+        }
+    }
+    for (number, output) in graph.outputs().iter().enumerate() {
+        let info = &graph.tensors()[output.0 as usize];
+        let sizes: Vec<String> = info.layout.sizes.iter().map(|size| graph.text(size)).collect();
+        _ = writeln!(text, "output out{number}: {} ({})", info.dtype, sizes.join(", "));
+    }
+    for (name, least, most) in symbols {
+        let most = most.map_or(String::new(), |most| format!(", at most {most}"));
+        _ = writeln!(text, "symbol {name}: at least {least}{most}");
+    }
+    text
+}
+
+/// The table of the graph's tensors; with sizes of all symbols, also the memory of a run.
+pub fn describe(graph: &Graph, at: &[String]) -> Result<String> {
+    let mut text = graph.describe();
+    if at.is_empty() {
+        return Ok(text);
+    }
+    let mut symbols = Vec::with_capacity(at.len());
+    for given in at {
+        let size = given.split_once('=').and_then(|(name, size)| Some((name, size.parse::<i64>().ok()?)));
+        let Some(size) = size else { bail!("{given:?} is no size of a symbol: write SYMBOL=SIZE") };
+        symbols.push(size);
+    }
+    let memory = graph.memory_at(&symbols).with_context(|| format!("no run with {}", at.join(", ")))?;
+    _ = writeln!(
+        text,
+        "with {}: arena {} bytes, at least {} needed",
+        at.join(", "),
+        memory.planned,
+        memory.lower_bound
+    );
+    Ok(text)
+}
+
+/// The times of some runs.
+pub fn bench(program: &Program, inputs: &[Tensor], runs: usize) -> Result<String> {
+    let mut times: Vec<Duration> = Vec::with_capacity(runs);
+    for _ in 0..runs.max(1) {
+        let start = Instant::now();
+        program.run(inputs)?;
+        times.push(start.elapsed());
+    }
+    times.sort();
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    Ok(format!(
+        "{} runs: median {:.3} ms, least {:.3} ms",
+        times.len(),
+        milliseconds(times[times.len() / 2]),
+        milliseconds(times[0])
+    ))
+}
+
+/// The differences between outputs and recorded ones, and whether all are within the tolerance.
+pub fn compare(outputs: &[Tensor], file: &Path) -> Result<(String, bool)> {
+    let mut expected = Arrays::open(file)?;
+    let (mut text, mut alike) = (String::new(), true);
+    for (number, output) in outputs.iter().enumerate() {
+        let expected = expected.read(&format!("out{number}"))?;
+        let verdict = difference(output, &expected)?;
+        alike &= verdict.is_ok();
+        let (Ok(verdict) | Err(verdict)) = verdict;
+        _ = writeln!(text, "out{number}: {verdict}");
+    }
+    Ok((text, alike))
+}
+
+/// The difference of two tensors in words: within the tolerance, or not.
+fn difference(output: &Tensor, expected: &Tensor) -> Result<Result<String, String>> {
+    let of = |tensor: &Tensor| format!("{} {:?}", tensor.dtype(), tensor.shape());
+    if output.dtype() != expected.dtype() || output.shape() != expected.shape() {
+        return Ok(Err(format!("is {}, expected {}", of(output), of(expected))));
+    }
+    let numbers = |tensor: &Tensor| tensor.to_dtype(DType::F64)?.to_vec::<f64>();
+    let (found, wanted) = (numbers(output)?, numbers(expected)?);
+    let float = matches!(output.dtype(), DType::F16 | DType::BF16 | DType::F32 | DType::F64);
+    let bound =
+        if float { 1e-4 * wanted.iter().fold(1.0f64, |most, value| most.max(value.abs())) } else { 0.0 };
+    let (mut most, mut same) = (0.0f64, true);
+    for (a, b) in found.iter().zip(&wanted) {
+        let distance = if a == b || a.is_nan() && b.is_nan() { 0.0 } else { (a - b).abs() };
+        most = most.max(distance);
+        // A distance that is NaN is not within the bound.
+        same &= distance <= bound;
+    }
+    let text = format!("{}, largest difference {most:.3e}, allowed {bound:.3e}", of(output));
+    Ok(if same { Ok(text) } else { Err(format!("differs: {text}")) })
+}

@@ -1,0 +1,103 @@
+//! The `opsmith-run` command from the outside, on the programs of the tests.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn data(file: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/programs").join(file).display().to_string()
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_opsmith-run")).args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn succeeds(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A file of this process alone.
+fn scratch(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("opsmith-run-{}-{name}", std::process::id()))
+}
+
+#[test]
+fn results_are_written_and_compared() {
+    let (program, recorded) = (data("mlp.pt2"), data("mlp.npz"));
+    let results = scratch("results.npz");
+    let input = format!("x=@{recorded}:case1.in0");
+    assert_eq!(succeeds(&[&program, "--input", &input, "--outputs", results.to_str().unwrap()]), "");
+    let by_position = format!("0=@{recorded}:case1.in0");
+    let same = succeeds(&[&program, "--input", &by_position, "--compare", results.to_str().unwrap()]);
+    assert!(same.starts_with("out0: float32 [3, 10], largest difference 0.000e0"), "{same}");
+    let other = format!("x=@{recorded}:case2.in0");
+    let output = run(&[&program, "--input", &other, "--compare", results.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("is float32 [7, 10], expected float32 [3, 10]"));
+    std::fs::remove_file(results).unwrap();
+}
+
+#[test]
+fn a_program_is_checked_and_described() {
+    let program = data("convnet.pt2");
+    let text = succeeds(&[&program, "--check"]);
+    assert!(text.contains("input x: float32 (s77, 1, 28, 28)") && text.ends_with("no mistakes\n"), "{text}");
+    let text = succeeds(&[&program, "--shapes"]);
+    assert!(text.contains("output out0: float32 (s77, 10)\nsymbol s77: at least 0"), "{text}");
+    let page = scratch("page.html");
+    let text = succeeds(&[&program, "--describe", "--at", "s77=8", "--html", page.to_str().unwrap()]);
+    assert!(text.contains("with s77=8: arena "), "{text}");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("<html"));
+    std::fs::remove_file(page).unwrap();
+}
+
+#[test]
+fn runs_are_timed() {
+    let (program, recorded) = (data("lstm.pt2"), data("lstm.npz"));
+    let input = format!("x=@{recorded}:case0.in0");
+    let text = succeeds(&[&program, "--input", &input, "--bench", "3"]);
+    assert!(text.starts_with("3 runs: median ") && text.contains(" ms, least "), "{text}");
+}
+
+#[test]
+fn mistakes_name_their_cure() {
+    let program = data("mlp.pt2");
+    for (arguments, part) in [
+        (vec![], "no input is given; the program takes\n  x: float32 (s77, 64)"),
+        (vec!["--input", "y=@y.npy"], "the program has no input \"y\"; it takes\n  x: float32 (s77, 64)"),
+        (vec!["--input", "x"], "write NAME=@FILE"),
+        (vec!["--input", "x=@missing.npy"], "missing.npy"),
+        (vec!["--describe", "--at", "s77"], "write SYMBOL=SIZE"),
+    ] {
+        let arguments: Vec<&str> = std::iter::once(program.as_str()).chain(arguments).collect();
+        let output = run(&arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(part), "{part:?} is not in\n{errors}");
+    }
+    let output = run(&[&data("mlp.npz"), "--check"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no exported program"));
+}
+
+#[test]
+fn commands_of_the_guide_succeed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = std::fs::read_to_string(root.join("docs/programs.md")).unwrap();
+    let folder = scratch("guide");
+    std::fs::create_dir_all(&folder).unwrap();
+    let commands: Vec<&str> = guide.lines().filter(|line| line.starts_with("opsmith-run tests/")).collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    for command in commands {
+        // Results are written where the command runs.
+        let data = root.join("tests/data").display().to_string();
+        let command = command.replace("tests/data", &data);
+        let arguments = command.split(' ').skip(1);
+        let mut process = Command::new(env!("CARGO_BIN_EXE_opsmith-run"));
+        let output = process.args(arguments).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,41 @@
+//! Programs exported by `torch.export.save` (`.pt2`), read, checked and run as graphs, without PyTorch.
+//!
+//! In: an archive of a graph in JSON and weights. Out: a [`Program`], which reports all its mistakes before it runs
+//! ([`Program::check`]), becomes a [`Graph`](opsmith_graph::Graph) and runs ([`Program::run`]). Operators are found by
+//! name in any library of operators that is linked into the program; this crate links none.
+//!
+//! ```text
+//! archive ─► schema ─► lower ─► model ─► replay ─► Graph
+//! zip        JSON      names    typed    on meta tensors, by Graph::trace
+//!    └─► weights ───────────────────────────┘ constants
+//! ```
+//!
+//! ```no_run
+//! use opsmith_programs::Program;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let program = Program::load("model.pt2")?;
+//! println!("{}", program.check()?);
+//! let x = opsmith_runtime::Tensor::from_slice(&[0.5f32; 128], &[2, 64])?;
+//! let outputs = program.run(&[&x])?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod archive;
+mod conditions;
+mod errors;
+mod expression;
+mod inputs;
+mod lower;
+mod model;
+mod numbers;
+mod operators;
+mod program;
+mod replay;
+mod schema;
+mod structural;
+mod weights;
+
+pub use errors::ProgramErrors;
+pub use inputs::{ProgramInput, ProgramSize};
+pub use program::{CheckedProgram, Program};

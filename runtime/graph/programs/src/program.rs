@@ -1,0 +1,288 @@
+//! Programs: loaded, checked, run.
+//!
+//! In: an archive. Out: every mistake before a run, and results. The graph is made at the first check or run.
+
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use opsmith_graph::{Dim, Graph, InputSpec, Passes};
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::tensor::Tensor;
+
+use crate::archive::Archive;
+use crate::conditions;
+use crate::errors::ProgramErrors;
+use crate::inputs::{self, ProgramInput};
+use crate::lower;
+use crate::model::{InputKind, Model, Output};
+use crate::operators;
+use crate::replay::Replay;
+use crate::schema;
+use crate::weights;
+
+/// A program that `torch.export.save` wrote.
+///
+/// It runs on the host, whatever device it was exported for. Buffers that it writes keep their values from run to run.
+pub struct Program {
+    model: Model,
+    /// The tensors of inputs that are weights.
+    weights: Vec<Option<Tensor>>,
+    inputs: Vec<ProgramInput>,
+    /// Mistakes of the file.
+    mistakes: Vec<Error>,
+    built: OnceLock<Result<Built, ProgramErrors>>,
+    /// Shapes at which the checks of sizes were made.
+    checked: Mutex<BTreeSet<Vec<Vec<i64>>>>,
+}
+
+struct Built {
+    graph: Graph,
+    /// Whether the program checks sizes.
+    checks_sizes: bool,
+}
+
+/// The facts about a program without mistakes.
+#[derive(Clone, Debug)]
+pub struct CheckedProgram {
+    /// The inputs of each run.
+    pub inputs: Vec<ProgramInput>,
+    /// Conditions on sizes that operators require, in words.
+    pub requirements: Vec<String>,
+    /// Conditions that the exporter wrote, and that this reader does not understand; they are not checked.
+    pub unread: Vec<String>,
+}
+
+impl fmt::Display for CheckedProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inputs.iter().try_for_each(|input| writeln!(f, "input {input}"))?;
+        self.requirements.iter().try_for_each(|requirement| writeln!(f, "needs {requirement}"))?;
+        self.unread.iter().try_for_each(|text| writeln!(f, "not checked: {text}"))?;
+        f.write_str("no mistakes")
+    }
+}
+
+impl Program {
+    /// Reads the program in a `.pt2` file, with its weights.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is no such archive, has a schema of another version, or is damaged. Mistakes of
+    /// single weights and nodes are those of [`Program::check`].
+    pub fn load(path: impl AsRef<Path>) -> Result<Program> {
+        Program::of(Archive::open(path.as_ref())?)
+    }
+
+    /// Reads the program in the bytes of a `.pt2` file.
+    ///
+    /// # Errors
+    /// As [`Program::load`].
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Program> {
+        Program::of(Archive::from_bytes(bytes.into())?)
+    }
+
+    fn of(mut archive: Archive) -> Result<Program> {
+        let name = model_name(&mut archive)?;
+        let member = format!("models/{name}.json");
+        let text = archive.text(&member)?;
+        let model = lower::program(&member, schema::program(&member, &text)?)?;
+        let found = weights::read(&mut archive, &name, &model);
+        let (inputs, mut mistakes) = inputs::of(&model);
+        mistakes.extend(found.mistakes);
+        Ok(Program {
+            model,
+            weights: found.of_inputs,
+            inputs,
+            mistakes,
+            built: OnceLock::new(),
+            checked: Mutex::default(),
+        })
+    }
+
+    /// The inputs of each run, in order.
+    pub fn inputs(&self) -> &[ProgramInput] {
+        &self.inputs
+    }
+
+    /// The parameters, buffers and constants by their names in the module.
+    pub fn weights(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        self.model.inputs.iter().zip(&self.weights).filter_map(|(input, tensor)| {
+            match (&input.kind, tensor) {
+                (InputKind::Weight { name, .. }, Some(tensor)) => Some((name.as_str(), tensor)),
+                _ => None,
+            }
+        })
+    }
+
+    /// The version of PyTorch that wrote the program, if the file says it.
+    pub fn torch_version(&self) -> Option<&str> {
+        Some(self.model.torch_version.as_str()).filter(|version| !version.is_empty())
+    }
+
+    /// Finds all mistakes: missing or misshapen weights, symbols without bounds, operators that no linked library has,
+    /// and calls that inference rejects.
+    ///
+    /// # Errors
+    /// Every mistake, each with its node, the line of Python that made it, and advice.
+    pub fn check(&self) -> Result<CheckedProgram, ProgramErrors> {
+        let graph = &self.built()?.graph;
+        let checked = graph.check().map_err(|errors| {
+            ProgramErrors::of(errors.errors().to_vec()).expect_err("a graph with mistakes has some")
+        })?;
+        let example = |_: &str, _: usize| Some(1);
+        let unread = self.model.guards.iter().filter(|guard| conditions::holds(guard, &example).is_none());
+        Ok(CheckedProgram {
+            inputs: self.inputs.clone(),
+            requirements: checked.requirements.iter().map(ToString::to_string).collect(),
+            unread: unread.cloned().collect(),
+        })
+    }
+
+    /// The graph of the program, whose inputs are those of each run.
+    ///
+    /// # Errors
+    /// As [`Program::check`].
+    pub fn graph(&self) -> Result<&Graph, ProgramErrors> {
+        self.built().map(|built| &built.graph)
+    }
+
+    /// Runs the program. The outputs are in the order of the flattened results in Python, without those that are
+    /// `None`.
+    ///
+    /// # Errors
+    /// If the program has mistakes, an input has another dtype or shape than the program takes, a condition of the
+    /// program does not hold, and errors of kernels.
+    pub fn run<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
+        let built = self.built().map_err(ProgramErrors::into_error)?;
+        self.check_inputs(inputs)?;
+        if built.checks_sizes {
+            self.check_sizes(inputs)?;
+        }
+        built.graph.run(inputs)
+    }
+
+    fn check_inputs<T: Borrow<Tensor>>(&self, given: &[T]) -> Result<()> {
+        inputs::check(&self.inputs, given)?;
+        let size = |name: &str, dim: usize| {
+            let input = self.inputs.iter().position(|input| input.name == name)?;
+            given[input].borrow().shape().get(dim).copied()
+        };
+        let broken = self.model.guards.iter().find(|guard| conditions::holds(guard, &size) == Some(false));
+        match broken {
+            None => Ok(()),
+            Some(guard) => {
+                Err(Error::shape(format!("the inputs do not meet a condition of the program: {guard}"))
+                    .with_help("use sizes that the program was exported for"))
+            }
+        }
+    }
+
+    /// Replays the program at sizes that are new, for its checks of sizes.
+    fn check_sizes<T: Borrow<Tensor>>(&self, given: &[T]) -> Result<()> {
+        let shapes: Vec<Vec<i64>> = given.iter().map(|input| input.borrow().shape().to_vec()).collect();
+        if self.checked.lock().unwrap_or_else(PoisonError::into_inner).contains(&shapes) {
+            return Ok(());
+        }
+        let spec = |(input, shape): (&ProgramInput, &Vec<i64>)| {
+            InputSpec::new(input.dtype, shape.iter().map(|size| Dim::Fixed(*size))).named(input.name.clone())
+        };
+        let replay = Replay::new(&self.model, &self.weights);
+        trace(&replay, self.inputs.iter().zip(&shapes).map(spec)).map_err(ProgramErrors::into_error)?;
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(shapes);
+        Ok(())
+    }
+
+    fn built(&self) -> Result<&Built, ProgramErrors> {
+        self.built.get_or_init(|| self.build()).as_ref().map_err(Clone::clone)
+    }
+
+    fn build(&self) -> Result<Built, ProgramErrors> {
+        let mut mistakes = self.mistakes.clone();
+        mistakes.extend(operators::missing(&self.model.block));
+        let replay = Replay::new(&self.model, &self.weights);
+        // Without the right sizes of inputs, no node would be right.
+        let traced = match inputs::of(&self.model).1.is_empty() {
+            true => Some(trace(&replay, self.inputs.iter().map(ProgramInput::spec))),
+            false => None,
+        };
+        let graph = match traced {
+            Some(Ok(graph)) => Some(graph),
+            Some(Err(errors)) if mistakes.is_empty() || !replay.errors.borrow().is_empty() => {
+                mistakes.extend(errors.errors().iter().cloned());
+                None
+            }
+            _ => None,
+        };
+        ProgramErrors::of(mistakes)?;
+        let graph = graph.expect("a program without mistakes was traced");
+        // Weights that no one writes are constants for ever.
+        let writes = self.model.outputs.iter().any(|output| matches!(output, Output::Write { .. }));
+        let passes = if writes { Passes::all() } else { Passes::all().frozen() };
+        Ok(Built { graph: graph.optimize(&passes), checks_sizes: replay.checks_sizes.get() })
+    }
+}
+
+/// Traces a replay.
+///
+/// # Errors
+/// The mistakes of its nodes, or of tracing.
+fn trace(replay: &Replay<'_>, specs: impl IntoIterator<Item = InputSpec>) -> Result<Graph, ProgramErrors> {
+    Graph::trace(|inputs: &[Tensor]| replay.call(inputs), specs).map_err(|error| {
+        let mut errors = replay.errors.borrow().clone();
+        match errors.is_empty() {
+            true => errors.push(error),
+            // Tracing adds the sizes to its error.
+            false => errors.iter_mut().for_each(|refused| {
+                *refused =
+                    error.notes().iter().fold(refused.clone(), |refused, note| refused.with_note(note));
+            }),
+        }
+        ProgramErrors::of(errors).expect_err("there is a mistake")
+    })
+}
+
+/// The name of the only model in an archive, after checks of the archive's own format.
+fn model_name(archive: &mut Archive) -> Result<String> {
+    if !archive.has("archive_format") {
+        let old = archive.has("serialized_exported_program.json");
+        let error = match old {
+            true => Error::io("the archive has the format of PyTorch before 2.8, whose weights are pickled")
+                .with_help("load and save the program with a newer PyTorch: `torch.export.save(torch.export.load(f), f)`"),
+            false => Error::io("the archive is no exported program: it has no `archive_format`")
+                .with_help("a program is the file that `torch.export.save` writes; one of `torch.save` has no graph"),
+        };
+        return Err(error);
+    }
+    let format = archive.text("archive_format")?;
+    if format.trim() != "pt2" {
+        return Err(Error::io(format!(
+            "the archive has the format {format:?}, and this reader knows \"pt2\""
+        )));
+    }
+    if archive.has("byteorder") && archive.text("byteorder")?.trim() != "little" {
+        return Err(Error::io("the weights of the archive are not little-endian")
+            .with_help("save the program on a little-endian machine"));
+    }
+    let names = archive.names();
+    let model = |name: &String| Some(name.strip_prefix("models/")?.strip_suffix(".json")?.to_owned());
+    let mut models: Vec<String> = names.iter().filter_map(model).collect();
+    match models.len() {
+        1 => Ok(models.remove(0)),
+        0 => Err(Error::io("the archive has no model")
+            .with_help("save the program again with `torch.export.save`")),
+        _ => Err(Error::io(format!("the archive has several models: {}", models.join(", ")))
+            .with_help("save each of them to a file of its own")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Program>();
+    }
+}

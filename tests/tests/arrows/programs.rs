@@ -1,0 +1,41 @@
+//! The modules of the reader of exported programs, from the lowest, each with those that it may use.
+//!
+//! The format (`archive`, `schema`) and the model know nothing of each other; `lower` leads from one to the other, and
+//! only `replay` and what is above it know graphs.
+
+use crate::Table;
+
+pub const TABLE: Table = Table {
+    folder: "runtime/graph/programs/src",
+    rows: &[
+        ("errors", &[]),
+        ("expression", &[]),
+        ("structural", &[]),
+        ("conditions", &["expression"]),
+        ("numbers", &["expression"]),
+        ("archive", &["errors"]),
+        ("schema", &["errors"]),
+        ("model", &["expression"]),
+        ("lower", &["errors", "expression", "model", "schema"]),
+        ("weights", &["archive", "errors", "expression", "lower", "model", "schema"]),
+        ("operators", &["model", "numbers", "structural"]),
+        ("inputs", &["errors", "expression", "model"]),
+        ("replay", &["errors", "model", "numbers", "operators", "structural"]),
+        (
+            "program",
+            &[
+                "archive",
+                "conditions",
+                "errors",
+                "inputs",
+                "lower",
+                "model",
+                "operators",
+                "replay",
+                "schema",
+                "weights",
+            ],
+        ),
+    ],
+    core: &[],
+};

@@ -1,0 +1,57 @@
+//! Exported programs: the results of each at all recorded sizes, as PyTorch computed them.
+//!
+//! Programs are in `tests/data/programs`; further ones, which are too large for the repository, in
+//! `../shared/data/programs` if that folder exists.
+
+mod programs_support;
+
+use opsmith_programs::Program;
+use programs_support::{Archive, compare, folders};
+
+/// Runs the exports of a program at all recorded cases; says so if there is no export.
+fn runs(name: &str) {
+    let mut ran = 0;
+    for folder in folders() {
+        let recorded = folder.join(format!("{name}.npz"));
+        for export in [name.to_owned(), format!("{name}.decomposed")] {
+            let path = folder.join(format!("{export}.pt2"));
+            if !path.exists() {
+                continue;
+            }
+            let program = Program::load(&path).unwrap_or_else(|error| panic!("{export}: {error}"));
+            program.check().unwrap_or_else(|errors| panic!("{export}: {errors}"));
+            let recorded = Archive::open(&recorded);
+            let mut cases = 0;
+            while let Some(inputs) = recorded.arrays(&format!("case{cases}.in")) {
+                let expected = recorded.arrays(&format!("case{cases}.out")).expect("recorded results");
+                let place = format!("{export}, case {cases}");
+                // The second run of a size uses its plan.
+                for _ in 0..2 {
+                    let outputs = program.run(&inputs).unwrap_or_else(|error| panic!("{place}: {error}"));
+                    compare(&place, &outputs, &expected);
+                }
+                cases += 1;
+            }
+            assert!(cases >= 4, "{export}: {cases} recorded cases");
+            println!("{export}: {cases} cases");
+            ran += 1;
+        }
+    }
+    if ran == 0 {
+        println!("{name}: not here; it is in ../shared/data/programs of the project's data");
+    }
+}
+
+macro_rules! programs {
+    ($($name:ident)*) => {$(
+        #[test]
+        fn $name() {
+            runs(stringify!($name));
+        }
+    )*};
+}
+
+programs! {
+    mlp convnet lstm cond tiny_transformer gpt2_eager_attention llama bert t5 clip vit_b_16 squeezenet1_1
+    mobilenet_v3_small
+}
