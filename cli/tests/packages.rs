@@ -12,17 +12,19 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 10] = [
+const PUBLISHED: [&str; 12] = [
     "opsmith-core",
     "opsmith-codegen",
     "opsmith-tools",
     "opsmith-runtime",
     "opsmith-graph",
+    "opsmith-programs",
     "opsmith-aot",
     "opsmith-kernels",
     "opsmith",
     "opsmith-testing",
     "opsmith-cli",
+    "opsmith-run",
 ];
 
 /// Profile of users' crates: without debug information, which takes disk.

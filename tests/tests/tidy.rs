@@ -330,7 +330,6 @@ fn rules_of_the_spec_are_functions_of_the_runtime() {
     }
 }
 
-/// A kernel that no operator calls is not reached by any test of operators.
 // ---- The generator is a function of the spec ----
 
 fn stock() -> pipeline::Checked {
