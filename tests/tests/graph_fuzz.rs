@@ -7,50 +7,30 @@
 //! `OPSMITH_FUZZ_ONLY=SEED` looks at one input alone, in this process, and prints it. What was a finding once is a
 //! test in `graph_hostile.rs`.
 
+mod fuzz_support;
 mod graph_fuzz {
     pub mod corpus;
     pub mod mutate;
 }
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::panic::{self, AssertUnwindSafe};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::io::Write as _;
+use std::path::Path;
 
+use fuzz_support::children::{Children, number};
 use graph_fuzz::corpus::{self, Saved};
 use graph_fuzz::mutate;
 use opsmith::graph::{BufferKind, Graph, Node, NodeKind, Pass, Passes};
 use opsmith::{DType, Tensor, TensorOps};
 use opsmith_runtime::Complex64;
 
-/// Longer than any input should take, on a machine that has other things to do.
-const LIMIT: Duration = Duration::from_secs(30);
-/// What a child may address, in KiB: little enough that no other program notices.
-const MEMORY: &str = "3000000";
+const CHILDREN: Children = Children {
+    name: "graph-fuzz",
+    // A loop may go on for ever, as any loop in a program.
+    may_hang: |step, input| step.starts_with("run") && has_a_loop(input),
+};
+
 /// Larger graphs are not run, since that alone would take long.
 const LARGE: usize = 8 << 20;
-
-/// The next action of a child, from its standard output: the seed of an input, and a step.
-#[derive(Clone, PartialEq)]
-struct Doing {
-    seed: u64,
-    step: String,
-}
-
-fn say(seed: u64, step: &str) {
-    let mut out = std::io::stdout().lock();
-    let said = writeln!(out, "{seed} {step}").and_then(|()| out.flush());
-    said.expect("whoever started the child listens");
-}
-
-fn folder(name: &str) -> PathBuf {
-    let folder =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("graph-fuzz-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
-    folder
-}
 
 /// Does everything with a graph that programs do. Errors are answers.
 fn look(folder: &Path, note: &dyn Fn(&str)) {
@@ -201,101 +181,17 @@ fn write(folder: &Path, corpus: &[Saved], seed: u64) -> &'static str {
     name
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// What a child does: inputs one after the other, until its time or their number is over.
+/// What a child does.
 #[test]
 #[ignore = "is what the others start as a process of its own"]
 fn child() {
-    let (Some(seed), Some(folder)) =
-        (number("OPSMITH_GRAPH_FUZZ_FROM"), std::env::var_os("OPSMITH_GRAPH_FUZZ_FOLDER"))
-    else {
-        return;
-    };
-    let (folder, count) = (PathBuf::from(folder), number("OPSMITH_GRAPH_FUZZ_COUNT").unwrap_or(u64::MAX));
-    let end = Instant::now() + Duration::from_secs(number("OPSMITH_GRAPH_FUZZ_SECONDS").unwrap_or(600));
-    let corpus = corpus::corpus(&folder.join("corpus"));
-    let input = folder.join("input");
-    std::fs::create_dir_all(&input).expect("the folder for temporary files can be written");
-    let mut now = seed;
-    while now - seed < count && Instant::now() < end {
-        say(now, "mutate");
-        write(&input, &corpus, now);
-        if panic::catch_unwind(AssertUnwindSafe(|| look(&input, &|step| say(now, step)))).is_err() {
-            std::process::exit(101);
-        }
-        now += 1;
-    }
-    say(now, "end");
-}
-
-/// Starts children until the time or the number of inputs is over. Out: how many inputs there were, and the findings.
-fn fuzz(name: &str, first: u64, seconds: u64, count: u64, findings: usize) -> (u64, Vec<String>) {
-    let folder = folder(name);
-    let end = Instant::now() + Duration::from_secs(seconds);
-    let (mut seed, mut found) = (first, Vec::new());
-    while seed - first < count && Instant::now() < end && found.len() < findings {
-        let left = end.saturating_duration_since(Instant::now()).as_secs().max(1);
-        let numbers = [("FROM", seed), ("COUNT", count - (seed - first)), ("SECONDS", left)];
-        let (status, last) = run_child(&folder, seed, numbers);
-        seed = last.seed + 1;
-        match status {
-            Some(status) if status.success() => seed = last.seed,
-            // A loop may go on for ever, as any loop in a program.
-            None if last.step.starts_with("run") && has_a_loop(&folder.join("input")) => {}
-            status => {
-                let how = status.map_or(format!("took more than {LIMIT:?}"), |status| status.to_string());
-                let errors = std::fs::read_to_string(folder.join("errors")).unwrap_or_default();
-                found.push(format!("seed {}, {}: {how}\n{}", last.seed, last.step, errors.trim()));
-            }
-        }
-    }
-    let _ = std::fs::remove_dir_all(&folder);
-    (seed - first, found)
-}
-
-/// Runs a child. Out: its exit status, `None` if one step took too long; and its last action.
-fn run_child(folder: &Path, seed: u64, numbers: [(&str, u64); 3]) -> (Option<ExitStatus>, Doing) {
-    let mut command = Command::new("sh");
-    // Without `exec`, killing the child would leave the program alone.
-    command.args(["-c", &format!("ulimit -v {MEMORY}; ulimit -c 0; exec \"$0\" \"$@\"")]);
-    command.arg(std::env::current_exe().expect("the test runs"));
-    command.args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"]);
-    command.env("OPSMITH_GRAPH_FUZZ_FOLDER", folder);
-    for (name, number) in numbers {
-        command.env(format!("OPSMITH_GRAPH_FUZZ_{name}"), number.to_string());
-    }
-    let errors = std::fs::File::create(folder.join("errors")).expect("a file can be made");
-    let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn().expect("a shell can be started");
-    let said = BufReader::new(child.stdout.take().expect("it is a pipe"));
-    let last = Arc::new(Mutex::new((Doing { seed, step: "start".to_owned() }, Instant::now())));
-    let heard = Arc::clone(&last);
-    let listener = std::thread::spawn(move || {
-        for line in said.lines().map_while(Result::ok) {
-            if let Some((seed, step)) = line.split_once(' ')
-                && let Ok(seed) = seed.parse()
-            {
-                *heard.lock().expect("nobody panics with it") =
-                    (Doing { seed, step: step.to_owned() }, Instant::now());
-            }
-        }
+    CHILDREN.child(|folder| {
+        let (corpus, input) = (corpus::corpus(&folder.join("corpus")), folder.join("input"));
+        Box::new(move |seed, note| {
+            write(&input, &corpus, seed);
+            look(&input, note);
+        })
     });
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("the child was started here") {
-            break Some(status);
-        }
-        std::thread::sleep(Duration::from_millis(20));
-        if last.lock().expect("nobody panics with it").1.elapsed() > LIMIT {
-            let _ = child.kill();
-            let _ = child.wait();
-            break None;
-        }
-    };
-    listener.join().expect("the listener ends with the child");
-    let last = last.lock().expect("nobody panics with it").0.clone();
-    (status, last)
 }
 
 fn has_a_loop(folder: &Path) -> bool {
@@ -307,14 +203,14 @@ fn has_a_loop(folder: &Path) -> bool {
 
 #[test]
 fn a_few_mutated_graphs() {
-    let (inputs, found) = fuzz("few", 1, 600, 150, 1);
+    let (inputs, found) = CHILDREN.fuzz("few", 1, 600, 150, 1);
     assert!(found.is_empty(), "{}", found.join("\n\n"));
     assert_eq!(inputs, 150);
 }
 
 #[test]
 fn the_corpus_itself_runs() {
-    let folder = folder("corpus");
+    let folder = CHILDREN.folder("corpus");
     for saved in corpus::corpus(&folder) {
         std::fs::write(folder.join("graph.json"), saved.structure.to_string()).unwrap();
         std::fs::write(folder.join("constants.safetensors"), &saved.constants).unwrap();
@@ -331,7 +227,7 @@ fn the_corpus_itself_runs() {
 #[ignore = "takes a minute; `.ci/run` calls it"]
 fn fuzz_saved_graphs() {
     if let Some(seed) = number("OPSMITH_FUZZ_ONLY") {
-        let folder = folder("only");
+        let folder = CHILDREN.folder("only");
         let name = write(&folder, &corpus::corpus(&folder.join("corpus")), seed);
         println!("{name}, in {}", folder.display());
         return look(&folder, &|step| {
@@ -339,13 +235,5 @@ fn fuzz_saved_graphs() {
             let _ = std::io::stdout().flush();
         });
     }
-    let seconds = number("OPSMITH_FUZZ_SECONDS").unwrap_or(60);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64);
-    // A number that a person can type again.
-    let seed = number("OPSMITH_FUZZ_SEED").unwrap_or(now % 1_000_000_000);
-    println!("seed {seed}, {seconds} s");
-    let findings = number("OPSMITH_FUZZ_FINDINGS").unwrap_or(1) as usize;
-    let (inputs, found) = fuzz("long", seed, seconds, u64::MAX, findings);
-    println!("{inputs} inputs");
-    assert!(found.is_empty(), "{}", found.join("\n\n"));
+    CHILDREN.fuzz_long();
 }

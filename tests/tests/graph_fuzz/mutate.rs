@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::corpus::Saved;
+use crate::fuzz_support::json::{alike, change_list, is_list, number, places, set};
 
 /// The files of a changed graph.
 pub struct Changed {
@@ -38,36 +39,6 @@ pub fn changed(corpus: &[Saved], seed: u64) -> (&'static str, Changed) {
     (saved.name, Changed { structure: structure.to_string(), constants })
 }
 
-/// The mutated values: those of one kind, by their paths.
-fn places(value: &Value, wanted: &dyn Fn(&Value) -> bool) -> Vec<String> {
-    fn visit(value: &Value, at: &str, wanted: &dyn Fn(&Value) -> bool, found: &mut Vec<String>) {
-        if wanted(value) {
-            found.push(at.to_owned());
-        }
-        match value {
-            Value::Array(list) => {
-                list.iter()
-                    .enumerate()
-                    .for_each(|(key, value)| visit(value, &format!("{at}/{key}"), wanted, found));
-            }
-            Value::Object(map) => {
-                for (key, value) in map {
-                    visit(
-                        value,
-                        &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
-                        wanted,
-                        found,
-                    );
-                }
-            }
-            _ => {}
-        }
-    }
-    let mut found = Vec::new();
-    visit(value, "", wanted, &mut found);
-    found
-}
-
 /// A place in the graph itself, of the wanted kind; now and then one in what says which operators it calls.
 fn place(document: &Value, random: &mut Random, wanted: &dyn Fn(&Value) -> bool) -> Option<String> {
     let (part, at) = match random.below(40) {
@@ -94,7 +65,6 @@ fn number_place(document: &Value, random: &mut Random) -> Option<String> {
 }
 
 fn change(document: &mut Value, corpus: &[Saved], random: &mut Random) {
-    let is_list = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty());
     match random.below(12) {
         0..5 => {
             let Some(at) = number_place(document, random) else { return };
@@ -113,26 +83,15 @@ fn change(document: &mut Value, corpus: &[Saved], random: &mut Random) {
         6..9 => {
             let Some(at) = place(document, random, &is_list) else { return };
             if let Some(Value::Array(list)) = document.pointer_mut(&at) {
-                let (a, b) = (random.below(list.len()), random.below(list.len()));
-                match random.below(4) {
-                    0 => drop(list.remove(a)),
-                    1 => list.swap(a, b),
-                    2 => list.insert(a, list[b].clone()),
-                    _ => list.truncate(a),
-                }
+                change_list(list, random);
             }
         }
         9 => {
             // A part of another graph, or of the same.
             let other = &corpus[random.below(corpus.len())].structure;
             let Some(at) = place(document, random, &|_| true) else { return };
-            let key = at.rsplit('/').next().unwrap_or_default().to_owned();
-            let alike: Vec<String> = places(other, &|_| true)
-                .into_iter()
-                .filter(|place| place.rsplit('/').next() == Some(key.as_str()))
-                .collect();
-            if let Some(value) = alike.get(random.below(alike.len())).and_then(|place| other.pointer(place)) {
-                set(document, &at, value.clone());
+            if let Some(value) = alike(other, &at, random) {
+                set(document, &at, value);
             }
         }
         10 => {
@@ -154,47 +113,6 @@ fn change(document: &mut Value, corpus: &[Saved], random: &mut Random) {
         }
     }
 }
-
-fn set(document: &mut Value, at: &str, value: Value) {
-    if let Some(place) = document.pointer_mut(at) {
-        *place = value;
-    }
-}
-
-/// Another number: near the one that was there, one from elsewhere in the graph, or one that may be too large.
-fn number(document: &Value, at: &str, random: &mut Random) -> Value {
-    let old = document.pointer(at).and_then(Value::as_i64).unwrap_or(0);
-    match random.below(6) {
-        0 => json!(old.wrapping_add(1)),
-        1 => json!(old.wrapping_sub(1)),
-        2 => json!(random.below(7) as i64 - 1),
-        3 => match place(document, random, &Value::is_number) {
-            Some(other) => document.pointer(&other).cloned().unwrap_or_default(),
-            None => json!(old.wrapping_mul(2)),
-        },
-        4 => json!(old.wrapping_mul([2, 4, 1000, -1][random.below(4)])),
-        _ => json!(NUMBERS[random.below(NUMBERS.len())]),
-    }
-}
-
-const NUMBERS: [i64; 16] = [
-    0,
-    1,
-    -1,
-    -2,
-    255,
-    4096,
-    100_000,
-    1 << 31,
-    (1 << 32) + 1,
-    1 << 40,
-    1 << 59,
-    i64::MAX / 16,
-    i64::MAX / 2 + 1,
-    i64::MAX,
-    i64::MIN,
-    i64::MIN + 1,
-];
 
 const WORDS: [&str; 14] = [
     "bool",

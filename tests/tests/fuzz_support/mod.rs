@@ -1,0 +1,6 @@
+//! Fuzzers of files: mutated documents, and processes that look at them.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+pub mod children;
+pub mod json;
