@@ -52,6 +52,9 @@ impl<const N: usize> Axis<N> {
 impl<const N: usize> Tiles<N> {
     /// The rows of a walk, whole or, if they are long, in several parts; as many short ones together as `area` elements are.
     pub fn of_rows(mut axes: Axes<N>, area: usize) -> Tiles<N> {
+        if has_no_elements(&axes) {
+            return Tiles::none();
+        }
         let row = axes.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
         let (mut rows, mut height) = (Axis { size: 1, steps: [0; N] }, 1);
         let width = row.size.min(LONGEST);
@@ -60,7 +63,7 @@ impl<const N: usize> Tiles<N> {
         } else if 2 * row.size <= area as i64
             && let Some(outer) = axes.pop()
         {
-            (rows, height) = (outer, (area as i64 / row.size.max(1)).clamp(1, outer.size.max(1)));
+            (rows, height) = (outer, (area as i64 / row.size).clamp(1, outer.size));
             axes.push(outer.in_parts(height));
         }
         Tiles { starts: axes, width, height, row, rows }
@@ -69,6 +72,9 @@ impl<const N: usize> Tiles<N> {
     /// The tiles, of at most `area` elements, of a walk over operands whose elements have these sizes. An area of less than a
     /// row of a tile leaves whole rows.
     pub fn new(mut axes: Axes<N>, sizes: [usize; N], area: usize) -> Tiles<N> {
+        if has_no_elements(&axes) {
+            return Tiles::none();
+        }
         let Some(across) = transposed(&axes, sizes).filter(|_| area as i64 >= COLUMNS) else {
             return Tiles::of_rows(axes, area);
         };
@@ -93,6 +99,12 @@ impl<const N: usize> Tiles<N> {
             axes.push(axis.in_parts(step));
         }
         Tiles { starts: axes, row, rows, width, height }
+    }
+
+    /// The tiles of a walk over nothing.
+    fn none() -> Tiles<N> {
+        let one = Axis { size: 1, steps: [0; N] };
+        Tiles { starts: Axes::from_iter([Axis { size: 0, ..one }]), row: one, rows: one, width: 1, height: 1 }
     }
 
     /// How many there are.
@@ -127,6 +139,10 @@ impl<const N: usize> Tiles<N> {
             body(&tile);
         }
     }
+}
+
+fn has_no_elements<const N: usize>(axes: &[Axis<N>]) -> bool {
+    axes.iter().any(|axis| axis.size == 0)
 }
 
 /// Cache lines that are multiples of so many bytes apart share few places of a cache. Others stay in it from one row to the
@@ -216,6 +232,17 @@ mod tests {
         all.sort_unstable();
         expected.sort_unstable();
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn a_walk_over_nothing_has_no_tiles() {
+        for sizes in [[0, 5], [5, 0], [0, 0], [0, 5000], [5000, 0]] {
+            let whole = axes(&sizes, [&[4, 4096], &[20_480, 4]], |_| true);
+            for tiles in [Tiles::new(whole.clone(), [4; 2], 2048), Tiles::of_rows(whole.clone(), 2048)] {
+                assert_eq!(tiles.count(), 0);
+                tiles.for_each(0..0, |_| panic!("there is none"));
+            }
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub const TABLE: Table = Table {
         ("storage", &["allocator", "backend", "device", "error", "sync"]),
         ("facts", &[]),
         ("axes", &[]),
-        ("moves", &["axes"]),
+        ("moves", &["axes", "simd"]),
         ("view", &["axes", "element", "error", "layout", "scratch"]),
         ("checked", &["error", "layout", "lists"]),
         ("sample", &[]),
