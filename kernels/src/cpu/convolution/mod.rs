@@ -276,7 +276,11 @@ impl Plan {
         out: &mut ViewMut<'_, T>,
     ) -> Result<()> {
         if transposed {
-            return match self.reversed().filter(|_| !held.rounds) {
+            // Beyond the border nothing is added, where a zero times an infinite weight would be NaN.
+            let is_finite =
+                |weight: &T::Compute| Arithmetic::mul(*weight, T::Compute::ZERO).equal(T::Compute::ZERO);
+            let reverses = !held.rounds && weight.iter().all(is_finite);
+            return match self.reversed().filter(|_| reverses) {
                 Some(plan) => plan.write(false, held, input, &self.reversed_weight(weight), bias, out),
                 None => self.write_by_columns(true, held, input, weight, bias, out),
             };
