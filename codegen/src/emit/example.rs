@@ -212,6 +212,9 @@ impl Program {
                 }
                 (_, SampleValue::Float(value)) => format!("{value:?}"),
                 (_, SampleValue::Complex(re, im)) => format!("{}::new({re:?}, {im:?})", self.ty("Complex64")),
+                (Kind::Device, SampleValue::Str(text)) => {
+                    format!("{}::{}", self.ty("Device"), text.to_uppercase())
+                }
                 (_, SampleValue::Str(text)) => format!("{text:?}"),
                 (_, SampleValue::DType(dtype)) => format!("{}::{}", self.ty("DType"), dtype.ident()),
                 (
