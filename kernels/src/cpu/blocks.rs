@@ -55,7 +55,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 8] = [
+    const OTHERS: [&str; 9] = [
         "innermost::LANES",
         "innermost::ROWS",
         "innermost::COLUMNS",
@@ -64,6 +64,7 @@ mod tests {
         "patch::SLACK",
         "implicit::PANELS",
         "panels::SHORT",
+        "convolution::TOGETHER",
     ];
 
     #[test]

@@ -16,12 +16,11 @@ use std::marker::PhantomData;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{DType, Element, Error, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{DType, Dims, Element, Error, Result, Scratch, View, ViewMut};
 
-use super::lanes::{computed, fold_lanes, with_computed};
+use super::lanes::{computed, with_computed};
 use super::linalg::Multiply;
 use super::rounded::held;
-use super::simd::widest;
 use super::strides::expect_sizes;
 use crate::window::{MOST, Window, spatial_sizes};
 use columns::Sliding;
@@ -120,24 +119,33 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     }
 }
 
-/// The sums of each channel over samples and places.
+/// Channels whose sums are computed side by side, since each waits for its own last addition.
+const TOGETHER: usize = 8;
+
+/// The sums of each channel over samples and places, one element after the other, as PyTorch adds them.
 fn sums_of_channels<T: Element<Compute: Convolve>>(grad: View<'_, T>) -> Scratch<T::Compute> {
-    let channels = grad.size(1);
-    let (sizes, strides) = (grad.sizes(), grad.strides());
+    let (sizes, strides, channels) = (grad.sizes(), grad.strides(), grad.size(1));
     let mut sums = Scratch::filled(T::Compute::ZERO, channels);
+    let places = sizes[2..].iter().product::<i64>() as usize;
+    let mut planes = Scratch::new();
     for sample in 0..grad.size(0) {
-        for (channel, total) in sums.iter_mut().enumerate() {
-            let start = sample as i64 * strides[0] + channel as i64 * strides[1];
-            let data = grad.as_ptr().wrapping_offset(start as isize);
-            // SAFETY: the places of one of the channels.
-            let plane = unsafe { View::from_raw(data, &sizes[2..], &strides[2..]) }.to_contiguous();
-            let mut widened = Scratch::new();
-            let plane = computed(&plane, &mut widened);
-            let sum = widest(
-                #[inline(always)]
-                || fold_lanes(plane, T::Compute::ZERO, Arithmetic::add, Arithmetic::add),
-            );
-            *total = Arithmetic::add(*total, sum);
+        for (part, totals) in sums.chunks_mut(TOGETHER).enumerate() {
+            let first = sample as i64 * strides[0] + (part * TOGETHER) as i64 * strides[1];
+            let mut sizes: Dims = sizes[1..].into();
+            sizes[0] = totals.len() as i64;
+            let data = grad.as_ptr().wrapping_offset(first as isize);
+            // SAFETY: the places of some of the sample's channels.
+            let part = unsafe { View::from_raw(data, &sizes, &strides[1..]) }.to_contiguous();
+            let part = computed(&part, &mut planes);
+            let mut running = [T::Compute::ZERO; TOGETHER];
+            for place in 0..places {
+                for (running, plane) in running.iter_mut().zip(part.chunks_exact(places)) {
+                    *running = Arithmetic::add(*running, plane[place]);
+                }
+            }
+            for (total, sum) in totals.iter_mut().zip(running) {
+                *total = Arithmetic::add(*total, sum);
+            }
         }
     }
     sums
