@@ -2,6 +2,8 @@
 //!
 //! In: lists, sizes and integers. Out: an element, a size, a quotient. Must not know tensors or operators.
 
+use std::cell::Cell;
+
 use crate::error::{Error, Result};
 use crate::lists::Lists;
 
@@ -11,6 +13,41 @@ use crate::lists::Lists;
 /// If it is absent.
 pub fn present<T>(value: Option<T>) -> Result<T> {
     value.ok_or_else(|| Error::argument("an optional argument is absent that this call needs"))
+}
+
+/// Levels of compositions inside each other that a stack of 2 MiB holds in a build without optimisation.
+const LEVELS: usize = 64;
+
+thread_local! {
+    static LEVEL: Cell<usize> = const { Cell::new(0) };
+}
+
+/// One level of a composition that may call itself; it ends when it is dropped.
+#[derive(Debug)]
+pub struct Level(());
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        LEVEL.set(LEVEL.get() - 1);
+    }
+}
+
+/// A level of a composition that may call itself.
+///
+/// # Errors
+/// If the levels are more than a stack holds.
+pub fn level() -> Result<Level> {
+    let level = LEVEL.get() + 1;
+    if level > LEVELS {
+        return Err(Error::value(format!(
+            "the composition calls itself more than {LEVELS} times inside itself"
+        ))
+        .with_help(
+            "compositions of this depth could overflow the stack; compute the value in several calls",
+        ));
+    }
+    LEVEL.set(level);
+    Ok(Level(()))
 }
 
 /// An element of a list in a spec's expression.

@@ -293,9 +293,11 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
             }
         };
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
+        let level = op.body.recursive.then(|| quote!(let _level = checked::level()?;));
         quote! {
             #doc
             pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<rt::op::Outputs> {
+                #level
                 #bindings
                 #checks
                 #result

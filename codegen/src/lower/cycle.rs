@@ -1,7 +1,8 @@
 //! Endless compositions: an operator composed of itself.
 //!
 //! A kernel of one backend does not help: on another, where only the compositions exist, the call would not return. A
-//! call inside a branch may end the cycle, so only unconditional calls count.
+//! call inside a branch may end the cycle, so only unconditional calls are refused; of a cycle through branches, one
+//! composition counts its levels when it runs.
 
 use super::Context;
 use crate::diagnostics::{Span, catalogue};
@@ -11,18 +12,41 @@ use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
 
 pub(super) fn refuse(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
-    let calls: Vec<Vec<usize>> = ops.iter().map(calls).collect();
+    find(ops, always_called, |chain| report(context, ops, raws, chain));
+}
+
+/// Marks one operator of each cycle through branches.
+pub(super) fn mark(ops: &mut [Op]) {
+    let mut first = Vec::new();
+    find(ops, called, |chain| first.push(chain[0]));
+    for index in first {
+        ops[index].body.recursive = true;
+    }
+}
+
+/// Reports each cycle of compositions, with `calls` the operators that an expression calls.
+fn find(ops: &[Op], calls: fn(&Expr) -> Vec<usize>, mut report: impl FnMut(&[usize])) {
+    let calls: Vec<Vec<usize>> =
+        ops.iter().map(|op| op.body.composite.as_ref().map_or_else(Vec::new, calls)).collect();
     let mut state = vec![State::New; ops.len()];
     for start in 0..ops.len() {
         if state[start] == State::New {
-            visit(start, &calls, &mut state, &mut |chain| report(context, ops, raws, chain));
+            visit(start, &calls, &mut state, &mut report);
         }
     }
 }
 
-/// The operators that an operator's composition calls unconditionally.
-fn calls(op: &Op) -> Vec<usize> {
-    op.body.composite.as_ref().map_or_else(Vec::new, always_called)
+/// The operators that an expression calls, whether in branches or not.
+fn called(expr: &Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    expr.walk(&mut |expr| {
+        if let ExprKind::Op(id, _) = expr.kind {
+            found.push(id.0);
+        }
+    });
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 fn always_called(expr: &Expr) -> Vec<usize> {

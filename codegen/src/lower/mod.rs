@@ -143,6 +143,7 @@ pub fn lower(
     missing::refuse(&mut ops);
     forward::choose(&mut ops);
     cycle::refuse(&mut context, &ops, &raws);
+    cycle::mark(&mut ops);
     kernel::refuse_shared_symbols(&mut context, &ops);
     lint::warn(&mut context, &ops, &raws, &whole);
     Model { ops, functions: functions.finish(), foreign_names }

@@ -263,6 +263,8 @@ pub struct Body {
     pub view: Option<String>,
     /// The operator in terms of others.
     pub composite: Option<Expr>,
+    /// Whether the composition may call itself, directly or through others: it counts its levels.
+    pub recursive: bool,
     /// The function of an operator that returns no tensors.
     pub host: Option<String>,
     /// The dtypes each backend has kernels for.

@@ -99,7 +99,7 @@ fn element(element: Element) -> Value {
 }
 
 pub(super) fn body(body: &Body, op: &Op, model: &Model) -> Value {
-    let Body { pointwise, kernels, view, composite, host, dtypes: supported } = body;
+    let Body { pointwise, kernels, view, composite, host, dtypes: supported, recursive: _ } = body;
     json!({
         "pointwise": pointwise.as_ref().map(|expr| expression(expr, op, model)),
         "kernels": kernels.iter().map(|kernel| self::kernel(kernel, op)).collect::<Vec<_>>(),
