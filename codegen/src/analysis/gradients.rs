@@ -12,20 +12,32 @@ use super::reads::{Place, reads};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Derivative, Element, GradientSource, Kind, Model, Op, OpId, Output};
 
-/// Maximal depth of a walk into a composition that may call itself.
-const DEEPEST: usize = 32;
-
-/// Whether any gradient flows through an operator.
-pub fn gradients_flow(model: &Model, op: &Op) -> bool {
-    flows_through(model, op, DEEPEST)
+/// Whether any gradient flows through each operator.
+///
+/// Compositions may call themselves: nothing flows at first, and what is found to flow makes more flow, until a round finds
+/// nothing. A walk into each call takes as many steps as there are paths, which no depth bounds usefully.
+pub fn gradients_flow(model: &Model) -> Vec<bool> {
+    let mut flowing = vec![false; model.ops.len()];
+    loop {
+        let mut changed = false;
+        for (index, op) in model.ops.iter().enumerate() {
+            if !flowing[index] && flows_through(model, op, &flowing) {
+                (flowing[index], changed) = (true, true);
+            }
+        }
+        if !changed {
+            return flowing;
+        }
+    }
 }
 
-fn flows_through(model: &Model, op: &Op, depth: usize) -> bool {
+fn flows_through(model: &Model, op: &Op, flowing: &[bool]) -> bool {
     match op.gradient_source() {
         GradientSource::None => false,
-        GradientSource::Composition => op.body.composite.as_ref().is_some_and(|composite| {
-            depth > 0 && Walk { model, op, depth: depth - 1 }.flows(composite, &HashMap::new())
-        }),
+        GradientSource::Composition => {
+            let walk = Walk { model, op, flowing };
+            op.body.composite.as_ref().is_some_and(|composite| walk.flows(composite, &HashMap::new()))
+        }
         GradientSource::View => true,
         GradientSource::Written | GradientSource::Derived => {
             (0..op.args.len()).any(|argument| has_formula(op, argument))
@@ -44,7 +56,8 @@ fn has_formula(op: &Op, argument: usize) -> bool {
 struct Walk<'a> {
     model: &'a Model,
     op: &'a Op,
-    depth: usize,
+    /// What is known to flow through each operator.
+    flowing: &'a [bool],
 }
 
 impl Walk<'_> {
@@ -89,7 +102,7 @@ impl Walk<'_> {
         let written = !called.derivatives.is_empty();
         let into =
             |(index, arg): (usize, &Expr)| (!written || has_formula(called, index)) && self.flows(arg, known);
-        args.iter().enumerate().any(into) && flows_through(self.model, called, self.depth)
+        self.flowing[id.0] && args.iter().enumerate().any(into)
     }
 }
 

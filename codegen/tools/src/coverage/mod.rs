@@ -97,12 +97,14 @@ impl Share {
 /// Covers every operator of a spec; `is_named` returns whether a test names one.
 pub fn coverage(model: &Model, is_named: &dyn Fn(&Op) -> bool) -> Coverage {
     let mut asked = Asked { model, known: HashMap::new() };
+    let flowing = gradients_flow(model);
     let mut rows = Vec::new();
-    for op in model.ops.iter().filter(|op| !op.is_external()) {
+    for (index, op) in model.ops.iter().enumerate().filter(|(_, op)| !op.is_external()) {
         // An alias has the operator's support.
-        let meant = op.alias_of.and_then(|id| model.ops.get(id.0)).unwrap_or(op);
+        let meant = op.alias_of.map_or(index, |id| id.0);
+        let (meant, has_gradients) = (&model.ops[meant], flowing[meant]);
         for backend in Backend::ALL {
-            let row = row(meant, backend, &mut asked, is_named(op));
+            let row = row(meant, backend, &mut asked, is_named(op), has_gradients);
             let (inplace, out) = (op.forms.inplace.is_some(), op.forms.out.is_some());
             rows.push(Row { op: op.name.clone(), inplace, out, ..row });
         }
@@ -111,7 +113,7 @@ pub fn coverage(model: &Model, is_named: &dyn Fn(&Op) -> bool) -> Coverage {
     Coverage { rows, totals }
 }
 
-fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool) -> Row {
+fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool, has_gradients: bool) -> Row {
     let forward = asked.dtypes(op, backend);
     let source = op.gradient_source();
     let takes = op.args.iter().any(|arg| arg.ty.holds_tensors() && is_inexact(arg.element));
@@ -119,7 +121,6 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool) -> Row {
         .outputs
         .iter()
         .any(|output| output.ty.holds_tensors() && output.differentiable && is_inexact(output.element));
-    let has_gradients = gradients_flow(asked.model, op);
     let names = |set: DTypeSet| set.iter().map(DType::name).collect::<Vec<_>>();
     let inexact = forward.iter().filter(|dtype| dtype.is_differentiable());
     let backward = inexact.fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(dtype)));
