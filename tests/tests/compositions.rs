@@ -13,7 +13,7 @@ fn differences_are_taken_as_often_as_asked_for() -> Result<()> {
     // Not the tensor itself: what is written to the result stays there.
     times(0)?.fill_(0)?;
     assert_eq!(cubes.diff()?.to_vec::<f64>()?, [7.0, 19.0, 37.0, 61.0]);
-    let long = opsmith::ones(&[5000])?;
+    let long = opsmith::ones([5000])?;
     assert_eq!(long.diff_with(opsmith::DiffOptions::new().n(4000))?.shape(), [1000]);
     Ok(())
 }

@@ -190,14 +190,14 @@ impl Function {
         let name = format!("{}fn {}", self.brackets(), self.name);
         let (mut signature, mut body) = (Vec::new(), Vec::new());
         for line in function {
-            let is_body = signature.last().is_some_and(|line: &String| line.ends_with('{'));
-            let mut line = line.replacen(&long_name, &name, usize::from(signature.is_empty()));
-            while let Some((before, after)) = line.split_once(": I<").filter(|_| !is_body) {
-                let (ty, after) = after.split_at(closing(after));
-                line = format!("{before} => {ty}{}", &after[1..]);
-            }
-            if is_body { body.push(line) } else { signature.push(line) }
+            let is_body = signature.last().is_some_and(|line: &&str| line.ends_with('{'));
+            if is_body { body.push(line.to_owned()) } else { signature.push(line) }
         }
+        let mut text = signature.join("\n").replacen(&long_name, &name, 1);
+        while let Some((before, ty, after)) = converted(&text) {
+            text = format!("{before} => {ty}{after}");
+        }
+        let mut signature: Vec<String> = text.lines().map(str::to_owned).collect();
         let last = signature.pop().unwrap_or_default();
         let head = format!("{}=", last.trim_end_matches('{'));
         signature.extend(behind(head, body));
@@ -205,14 +205,22 @@ impl Function {
     }
 }
 
+/// The first `: I<Type>` of a signature: what is before it, the type, what is after it. A type too
+/// long for a line is in lines of its own there, with a comma behind it.
+fn converted(signature: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = signature.split_once(": I<")?;
+    let (ty, after) = rest.split_at(closing(rest)?);
+    Some((before, ty.trim().trim_end_matches(','), &after[1..]))
+}
+
 /// Where the angle bracket closes that opens before a text.
-fn closing(text: &str) -> usize {
+fn closing(text: &str) -> Option<usize> {
     let mut depth = 1;
     let closes = |letter: char| {
         depth += i32::from(letter == '<') - i32::from(letter == '>');
         depth == 0
     };
-    text.find(closes).unwrap_or(0)
+    text.find(closes)
 }
 
 /// `/// Docs.` `Name;`
