@@ -1,12 +1,13 @@
 """Records calls of PyTorch's operators for `tests/data/recorded`, in the format that `opsmith_tests::parity` reads.
 
     python3 -m venv torch && torch/bin/pip install torch==2.15.0 numpy safetensors
-    torch/bin/python tests/record/record.py tests/data/recorded
+    torch/bin/python tests/record/record.py tests/data/recorded [MODULE …]
 
-In: the calls of `calls.py`. Out: a pair of files an overload. What a call gives, its gradients if all its floats are
+In: the calls of the modules beside this one, or of those named (`calls` for `calls.py`). Out: a pair of files an overload. What a call gives, its gradients if all its floats are
 `float64`, or the error if PyTorch refuses it are recorded as they come; nothing here knows what is right.
 """
 
+import importlib
 import json
 import math
 import sys
@@ -16,8 +17,6 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch.utils._pytree import tree_leaves, tree_map
-
-from calls import calls
 
 MEMORY_FORMATS = {torch.contiguous_format: "contiguous_format", torch.preserve_format: "preserve_format"}
 
@@ -86,12 +85,12 @@ def gradients(case, overload, args, kwargs):
     }
 
 
-def record(number, name, args, kwargs):
+def record(module, number, name, args, kwargs):
     """Makes one call and describes it."""
     packet, _, overload_name = name.partition(".")
     overload = getattr(getattr(torch.ops.aten, packet), overload_name or "default")
     case = Case(number)
-    record = {"op": packet, "overload": overload._overloadname or "default", "from": "tests/record/calls.py"}
+    record = {"op": packet, "overload": overload._overloadname or "default", "from": f"tests/record/{module}.py"}
     record["args"] = [case.value(arg) for arg in args]
     record["kwargs"] = {key: case.value(arg) for key, arg in kwargs.items()}
     try:
@@ -108,16 +107,23 @@ def record(number, name, args, kwargs):
     return record, case.tensors
 
 
+def modules():
+    """The modules that describe calls."""
+    here = Path(__file__)
+    return sorted(path.stem for path in here.parent.glob("*.py") if path != here)
+
+
 def main():
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(0)
     torch.set_num_threads(1)
     overloads = defaultdict(list)
-    for name, args, kwargs in calls():
-        packet, _, overload = name.partition(".")
-        cases = overloads[f"{packet}.{overload or 'default'}"]
-        cases.append(record(len(cases), name, args, kwargs))
+    for module in sys.argv[2:] or modules():
+        torch.manual_seed(0)
+        for name, args, kwargs in importlib.import_module(module).calls():
+            packet, _, overload = name.partition(".")
+            cases = overloads[f"{packet}.{overload or 'default'}"]
+            cases.append(record(module, len(cases), name, args, kwargs))
     for name, cases in overloads.items():
         tensors = {key: tensor for _, tensors in cases for key, tensor in tensors.items()}
         save_file(tensors, folder / f"{name}.safetensors")
