@@ -10,7 +10,7 @@ use opsmith_runtime::layout::Layout;
 
 use super::fusion::Fusion;
 use super::offsets::{self, Lifetime};
-use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, TensorId};
+use crate::ir::{Argument, BufferId, BufferKind, Graph, NodeKind, TensorId};
 
 /// The location of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +63,8 @@ pub(crate) struct BufferAssignment {
 pub(crate) struct Liveness {
     /// The first and last level that uses each buffer.
     pub live_ranges: Vec<Option<(usize, usize)>>,
+    /// The first node that uses each buffer.
+    first_nodes: Vec<Option<usize>>,
     /// Number of nodes that use each buffer at its last level.
     at_last: Vec<usize>,
     written: Vec<bool>,
@@ -77,6 +79,7 @@ impl Liveness {
         let count = graph.buffers.len();
         let mut liveness = Liveness {
             live_ranges: vec![None; count],
+            first_nodes: vec![None; count],
             at_last: vec![0; count],
             written: vec![false; count],
             is_result: vec![false; count],
@@ -86,12 +89,13 @@ impl Liveness {
         let mut counted = vec![usize::MAX; count];
         for (number, node) in graph.nodes.iter().enumerate() {
             let level = levels[number];
-            let Liveness { live_ranges, at_last, written, .. } = &mut liveness;
+            let Liveness { live_ranges, first_nodes, at_last, written, .. } = &mut liveness;
             let mut touch = |id: TensorId| {
                 let buffer = graph.buffer_of(id).index();
                 if std::mem::replace(&mut counted[buffer], number) == number {
                     return;
                 }
+                first_nodes[buffer].get_or_insert(number);
                 let range = live_ranges[buffer].get_or_insert((level, level));
                 if level > range.1 {
                     at_last[buffer] = 0;
@@ -141,8 +145,8 @@ impl BufferAssignment {
         let mut shares = vec![None; count];
         let mut live_ranges = liveness.live_ranges.clone();
         if graph.reuse {
-            for (number, node) in graph.nodes.iter().enumerate() {
-                if let Some((from, to)) = takes_over(graph, &liveness, layouts, node, levels[number]) {
+            for number in 0..graph.nodes.len() {
+                if let Some((from, to)) = takes_over(graph, &liveness, layouts, number, levels[number]) {
                     shares[to] = Some(from);
                 }
             }
@@ -214,13 +218,17 @@ fn takes_over(
     graph: &Graph,
     liveness: &Liveness,
     layouts: &[Option<Layout>],
-    node: &Node,
+    number: usize,
     level: usize,
 ) -> Option<(usize, usize)> {
+    let node = &graph.nodes[number];
     let NodeKind::Call { op, .. } = &node.kind else { return None };
     let [out] = node.outs.as_slice() else { return None };
     let to = graph.buffer_of(*out).index();
-    let made_here = graph.buffers[to].root == *out && liveness.live_ranges[to]?.0 == level;
+    // Not by an earlier node: those of a fused group have one level.
+    let made_here = graph.buffers[to].root == *out
+        && liveness.first_nodes[to] == Some(number)
+        && liveness.live_ranges[to]?.0 == level;
     let updates = op.forms.updates;
     if !(op.forms.elementwise || updates) || !made_here || !liveness.in_arena(graph, to) {
         return None;
