@@ -6,6 +6,7 @@
 //! dispatcher, gradients or the spec.
 
 pub mod cpu;
+pub mod einsum;
 pub mod host;
 pub mod infer;
 pub mod math;

@@ -120,7 +120,8 @@ def main():
     overloads = defaultdict(list)
     for module in sys.argv[2:] or modules():
         torch.manual_seed(0)
-        for name, args, kwargs in importlib.import_module(module).calls():
+        for name, args, *options in importlib.import_module(module).calls():
+            kwargs = options[0] if options else {}
             packet, _, overload = name.partition(".")
             cases = overloads[f"{packet}.{overload or 'default'}"]
             cases.append(record(module, len(cases), name, args, kwargs))

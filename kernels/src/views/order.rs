@@ -16,6 +16,14 @@ pub fn can_view(self_: &Tensor, size: &[i64]) -> Result<bool> {
     Ok(super::view(self_.layout(), &sizes).is_ok())
 }
 
+/// The order that reverses dimensions.
+///
+/// # Errors
+/// None.
+pub fn reversed_order(rank: i64) -> Result<Dims> {
+    Ok((0..rank).rev().collect())
+}
+
 /// The order of dimensions that undoes another: `[2, 0, 1]` is undone by `[1, 2, 0]`.
 ///
 /// # Errors

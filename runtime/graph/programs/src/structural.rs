@@ -32,7 +32,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 11] = [
+const TABLE: [(&str, Structural); 12] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -45,6 +45,8 @@ const TABLE: [(&str, Structural); 11] = [
     ("torch.ops.higher_order.cond", Structural::Branch),
     ("torch.ops.higher_order.while_loop", Structural::Loop),
     ("torch.ops.higher_order.wrap_with_set_grad_enabled", Structural::Inline { skipped: 1 }),
+    // Values have no gradients of PyTorch's to be cut off from.
+    ("torch.ops.aten.detach_.default", Structural::Operator("torch.ops.aten.detach.default")),
     // A kernel may return other strides than PyTorch's, for which no view exists: then elements are copied.
     ("torch.ops.aten.view.default", Structural::Operator("torch.ops.aten.reshape.default")),
     ("torch.ops.aten._unsafe_view.default", Structural::Operator("torch.ops.aten.reshape.default")),
