@@ -82,10 +82,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     if arguments.shapes {
-        print!("{}", report::shapes(&program, graph));
+        print!("{}", report::shapes(&program, &graph));
     }
     if arguments.describe {
-        print!("{}", report::describe(graph, &arguments.at)?);
+        print!("{}", report::describe(&graph, &arguments.at)?);
         if let Some(page) = &arguments.html {
             std::fs::write(page, graph.to_html())
                 .with_context(|| format!("cannot write {}", page.display()))?;

@@ -45,6 +45,13 @@ impl Archive {
         Some(Tensor::read_npy(bytes.as_slice()).unwrap())
     }
 
+    /// The names of arrays that begin so.
+    pub fn names(&self, prefix: &str) -> Vec<String> {
+        let zip = self.0.lock().unwrap();
+        let names = zip.file_names().map(|name| name.unwrap().into_owned());
+        names.filter(|name| name.starts_with(prefix)).collect()
+    }
+
     /// The arrays `PREFIX0`, `PREFIX1` and so on; `None` if there is none.
     pub fn arrays(&self, prefix: &str) -> Option<Vec<Tensor>> {
         let arrays: Vec<Tensor> =
@@ -56,6 +63,12 @@ impl Archive {
 /// Compares results: floats by `max|a-b| ≤ 1e-4 · max(1, max|b|)`, others exactly.
 #[track_caller]
 pub fn compare(place: &str, outputs: &[Tensor], expected: &[Tensor]) {
+    compare_from(1.0, place, outputs, expected);
+}
+
+/// As [`compare`], with another size of the largest element from which on differences are relative.
+#[track_caller]
+pub fn compare_from(least: f64, place: &str, outputs: &[Tensor], expected: &[Tensor]) {
     assert_eq!(outputs.len(), expected.len(), "{place}: number of outputs");
     for (number, (output, expected)) in outputs.iter().zip(expected).enumerate() {
         let place = format!("{place}, output {number}");
@@ -67,7 +80,7 @@ pub fn compare(place: &str, outputs: &[Tensor], expected: &[Tensor]) {
             continue;
         }
         let (output, expected) = (numbers(output), numbers(expected));
-        let bound = 1e-4 * expected.iter().fold(1.0f64, |most, value| most.max(value.abs()));
+        let bound = 1e-4 * expected.iter().fold(least, |most, value| most.max(value.abs()));
         for (index, (a, b)) in output.iter().zip(&expected).enumerate() {
             assert!(
                 a == b || (a - b).abs() <= bound,

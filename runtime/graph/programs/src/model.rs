@@ -44,10 +44,18 @@ pub(crate) struct Input {
 pub(crate) enum InputKind {
     /// A tensor that each run gets.
     Tensor(TensorSpec),
-    /// A parameter, buffer or constant, by its name in the module.
-    Weight { name: String, spec: Option<TensorSpec> },
+    /// A tensor of the archive, by its name in the module.
+    Weight { name: String, kind: WeightKind, spec: Option<TensorSpec> },
     /// A value that the program was exported for.
     Value(Value),
+}
+
+/// What a tensor of the archive is to the module.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum WeightKind {
+    Parameter,
+    /// A buffer or a constant, which training does not change.
+    Constant,
 }
 
 /// Dtype and sizes of a tensor.

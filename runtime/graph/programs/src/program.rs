@@ -6,7 +6,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use opsmith_graph::{Dim, Graph, InputSpec, Passes};
 use opsmith_runtime::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::conditions;
 use crate::errors::ProgramErrors;
 use crate::inputs::{self, ProgramInput};
 use crate::lower;
-use crate::model::{InputKind, Model, Output};
+use crate::model::{Input, InputKind, Model, Output, WeightKind};
 use crate::operators;
 use crate::replay::Replay;
 use crate::schema;
@@ -33,13 +33,16 @@ pub struct Program {
     inputs: Vec<ProgramInput>,
     /// Mistakes of the file.
     mistakes: Vec<Error>,
-    built: OnceLock<Result<Built, ProgramErrors>>,
+    /// Made at the first check or run, and again after weights that it holds as constants were written.
+    built: Mutex<Option<Result<Arc<Built>, ProgramErrors>>>,
     /// Shapes at which the checks of sizes were made.
     checked: Mutex<BTreeSet<Vec<Vec<i64>>>>,
 }
 
 struct Built {
-    graph: Graph,
+    graph: Arc<Graph>,
+    /// The versions of weights that the graph holds as constants.
+    versions: Vec<(Tensor, u64)>,
     /// Whether the program checks sizes.
     checks_sizes: bool,
 }
@@ -95,7 +98,7 @@ impl Program {
             weights: found.of_inputs,
             inputs,
             mistakes,
-            built: OnceLock::new(),
+            built: Mutex::default(),
             checked: Mutex::default(),
         })
     }
@@ -115,6 +118,26 @@ impl Program {
         })
     }
 
+    /// The parameters, which training changes, by their names in the module; tied ones once, by their first name.
+    ///
+    /// ```no_run
+    /// # use opsmith_programs::Program;
+    /// # fn main() -> opsmith_runtime::Result<()> {
+    /// let program = Program::load("model.pt2")?;
+    /// for (_, parameter) in program.parameters() {
+    ///     parameter.set_requires_grad(true)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        let named = || self.model.inputs.iter().zip(&self.weights).filter_map(parameter);
+        named().enumerate().filter_map(move |(number, (name, tensor))| {
+            let is_tied = named().take(number).any(|(_, known)| known.same(tensor));
+            (!is_tied).then_some((name, tensor))
+        })
+    }
+
     /// The version of PyTorch that wrote the program, if the file says it.
     pub fn torch_version(&self) -> Option<&str> {
         Some(self.model.torch_version.as_str()).filter(|version| !version.is_empty())
@@ -126,7 +149,8 @@ impl Program {
     /// # Errors
     /// Every mistake, each with its node, the line of Python that made it, and advice.
     pub fn check(&self) -> Result<CheckedProgram, ProgramErrors> {
-        let graph = &self.built()?.graph;
+        let built = self.built()?;
+        let graph = &built.graph;
         let checked = graph.check().map_err(|errors| {
             ProgramErrors::of(errors.errors().to_vec()).expect_err("a graph with mistakes has some")
         })?;
@@ -139,12 +163,30 @@ impl Program {
         })
     }
 
-    /// The graph of the program, whose inputs are those of each run.
+    /// The graph of the program, whose inputs are those of each run. It holds the weights as they are now.
     ///
     /// # Errors
     /// As [`Program::check`].
-    pub fn graph(&self) -> Result<&Graph, ProgramErrors> {
-        self.built().map(|built| &built.graph)
+    pub fn graph(&self) -> Result<Arc<Graph>, ProgramErrors> {
+        self.built().map(|built| built.graph.clone())
+    }
+
+    /// Calls the operators of the program one by one, in their order, without a graph: gradients flow to the inputs
+    /// and [parameters](Program::parameters) that require them. A call in a function that is traced becomes a part of
+    /// its graph. Outputs and errors are those of [`Program::run`].
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    pub fn call<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
+        ProgramErrors::of(self.mistakes.clone()).map_err(ProgramErrors::into_error)?;
+        self.check_inputs(inputs)?;
+        let replay = Replay::new(&self.model, &self.weights);
+        let inputs: Vec<Tensor> = inputs.iter().map(|input| input.borrow().clone()).collect();
+        replay.call(&inputs).map_err(|error| {
+            let mut errors = operators::missing(&self.model.block);
+            errors.append(&mut replay.errors.borrow_mut());
+            ProgramErrors::of(errors).map_or_else(ProgramErrors::into_error, |()| error)
+        })
     }
 
     /// Runs the program. The outputs are in the order of the flattened results in Python, without those that are
@@ -193,8 +235,13 @@ impl Program {
         Ok(())
     }
 
-    fn built(&self) -> Result<&Built, ProgramErrors> {
-        self.built.get_or_init(|| self.build()).as_ref().map_err(Clone::clone)
+    fn built(&self) -> Result<Arc<Built>, ProgramErrors> {
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*built {
+            Some(Ok(graph)) if graph.is_current() => Ok(graph.clone()),
+            Some(Err(errors)) => Err(errors.clone()),
+            _ => built.insert(self.build().map(Arc::new)).clone(),
+        }
     }
 
     fn build(&self) -> Result<Built, ProgramErrors> {
@@ -218,8 +265,26 @@ impl Program {
         let graph = graph.expect("a program without mistakes was traced");
         // Weights that no one writes are constants for ever.
         let writes = self.model.outputs.iter().any(|output| matches!(output, Output::Write { .. }));
-        let passes = if writes { Passes::all() } else { Passes::all().frozen() };
-        Ok(Built { graph: graph.optimize(&passes), checks_sizes: replay.checks_sizes.get() })
+        let (passes, held) =
+            if writes { (Passes::all(), &[][..]) } else { (Passes::all().frozen(), self.weights.as_slice()) };
+        let versions = held.iter().flatten().map(|weight| (weight.clone(), weight.version())).collect();
+        let graph = Arc::new(graph.optimize(&passes));
+        Ok(Built { graph, versions, checks_sizes: replay.checks_sizes.get() })
+    }
+}
+
+impl Built {
+    /// Whether no weight was written since.
+    fn is_current(&self) -> bool {
+        self.versions.iter().all(|(weight, version)| weight.version() == *version)
+    }
+}
+
+/// The name and tensor of an input that is a parameter.
+fn parameter<'a>((input, tensor): (&'a Input, &'a Option<Tensor>)) -> Option<(&'a str, &'a Tensor)> {
+    match (&input.kind, tensor) {
+        (InputKind::Weight { name, kind: WeightKind::Parameter, .. }, Some(tensor)) => Some((name, tensor)),
+        _ => None,
     }
 }
 

@@ -43,11 +43,11 @@ pub(crate) fn read(archive: &mut Archive, model_name: &str, model: &Model) -> We
             Err(error) => mistakes.push(error),
         }
     }
-    let mut reader = Reader { archive, tables, files: BTreeMap::new() };
+    let mut reader = Reader { archive, tables, files: BTreeMap::new(), tied: Vec::new() };
     let mut of_inputs = Vec::with_capacity(model.inputs.len());
     for input in &model.inputs {
         of_inputs.push(match &input.kind {
-            InputKind::Weight { name, spec } => match reader.weight(name, spec.as_ref()) {
+            InputKind::Weight { name, spec, .. } => match reader.weight(name, spec.as_ref()) {
                 Ok(tensor) => Some(tensor),
                 Err(error) => {
                     mistakes.push(error.with_note(format!("for the weight `{name}`")));
@@ -66,6 +66,8 @@ struct Reader<'a> {
     tables: Vec<(&'static str, BTreeMap<String, PayloadMeta>)>,
     /// The elements of files that were read, by member and dtype, in one dimension.
     files: BTreeMap<(String, &'static str), Tensor>,
+    /// The weights that were read, by member: two names of one are one tensor, with one gradient.
+    tied: Vec<(String, Tensor)>,
 }
 
 impl Reader<'_> {
@@ -98,8 +100,16 @@ impl Reader<'_> {
                 .with_help("weights and program are of different exports: save them together"));
             }
         }
+        let is_it = |(known, tensor): &&(String, Tensor)| {
+            *known == member && tensor.dtype() == dtype && *tensor.layout() == layout
+        };
+        if let Some((_, tensor)) = self.tied.iter().find(is_it) {
+            return Ok(tensor.clone());
+        }
         let elements = self.file(&member, dtype)?;
-        elements.with_layout(layout).map_err(|error| damaged(&member, error.message()))
+        let tensor = elements.with_layout(layout).map_err(|error| damaged(&member, error.message()))?;
+        self.tied.push((member, tensor.clone()));
+        Ok(tensor)
     }
 
     /// All elements of a file in one dimension.

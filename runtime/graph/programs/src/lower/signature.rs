@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::arguments::{argument, name_of, plain, text, union};
 use super::{Scope, tensors};
 use crate::errors::unsupported;
-use crate::model::{Argument, Input, InputKind, Output, TensorSpec};
+use crate::model::{Argument, Input, InputKind, Output, TensorSpec, WeightKind};
 use crate::schema;
 
 /// The inputs of a graph with `count` of them.
@@ -37,11 +37,11 @@ fn input(number: usize, spec: &Json, given: &Json, graph: &schema::Graph) -> Res
         let meta = graph.tensor_values.get(&name);
         meta.map(|meta| tensors::spec(meta).map_err(read)).transpose()
     };
-    let weight = |name: String| Ok(InputKind::Weight { name, spec: meta()? });
+    let weight = |name: String, kind| Ok(InputKind::Weight { name, kind, spec: meta()? });
     let kind = match kind {
-        "parameter" => weight(field("parameter_name")?),
-        "buffer" => weight(field("buffer_name")?),
-        "tensor_constant" => weight(field("tensor_constant_name")?),
+        "parameter" => weight(field("parameter_name")?, WeightKind::Parameter),
+        "buffer" => weight(field("buffer_name")?, WeightKind::Constant),
+        "tensor_constant" => weight(field("tensor_constant_name")?, WeightKind::Constant),
         "user_input" => {
             let (kind, value) = union(value.get("arg").unwrap_or(value)).map_err(read)?;
             match kind {
