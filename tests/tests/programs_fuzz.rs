@@ -13,7 +13,6 @@ use std::path::Path;
 
 use fuzz_support::children::{Children, number};
 use fuzz_support::json::{alike, change_list, is_list, number as other_number, place, set};
-use opsmith::graph::Graph;
 use opsmith::{Tensor, TensorOps};
 use opsmith_programs::{Program, ProgramInput, ProgramSize};
 use opsmith_testing::fuzz::Random;
@@ -179,7 +178,7 @@ fn has_a_loop(folder: &Path) -> bool {
     std::fs::read(folder.join("program.pt2"))
         .ok()
         .and_then(|archive| Program::from_bytes(archive).ok())
-        .is_some_and(|program| program.graph().is_ok_and(|graph: &Graph| graph.describe().contains("while")))
+        .is_some_and(|program| program.graph().is_ok_and(|graph| graph.describe().contains("while")))
 }
 
 #[test]

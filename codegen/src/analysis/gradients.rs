@@ -107,10 +107,31 @@ impl Walk<'_> {
 }
 
 /// Results without a gradient that a formula reads and that may change with an input: a derivative of that formula
-/// would be wrong.
-pub fn unfollowed_results(op: &Op, formula: &Expr) -> impl Iterator<Item = usize> {
-    reads(formula).values.into_iter().filter_map(|place| match place {
+/// would be wrong. Operands whose derivative is a refusal have none that could be.
+pub fn unfollowed_results(ops: &[Op], op: &Op, formula: &Expr) -> Option<usize> {
+    let mut read = reads(formula).values.into_iter().filter_map(|place| match place {
         Place::Result(index) if is_unfollowed(op, &op.outputs[index]) => Some(index),
+        _ => None,
+    });
+    read.find(|&index| is_read_unrefused(ops, formula, index))
+}
+
+/// Whether an expression reads a result other than as an operand whose derivative is refused.
+fn is_read_unrefused(ops: &[Op], expr: &Expr, result: usize) -> bool {
+    match &expr.kind {
+        ExprKind::Variable(Variable::Result(index)) => *index == result,
+        ExprKind::Op(id, args) => args.iter().enumerate().any(|(position, arg)| {
+            refusal_of(&ops[id.0], position).is_none() && is_read_unrefused(ops, arg, result)
+        }),
+        _ => expr.children().into_iter().any(|part| is_read_unrefused(ops, part, result)),
+    }
+}
+
+/// The reason why a call has no gradient of an argument, if an entry says so.
+fn refusal_of(op: &Op, argument: usize) -> Option<&str> {
+    let mut of = op.derivatives.iter().filter(|derivative| derivative.arguments.contains(&argument));
+    of.find_map(|derivative| match &derivative.formula.kind {
+        ExprKind::NotImplemented(why) => Some(why.as_str()),
         _ => None,
     })
 }
@@ -132,7 +153,7 @@ fn is_unfollowed(op: &Op, output: &Output) -> bool {
 /// operator in a formula that has it.
 pub fn second_order_refusal(model: &Model, op: &Op) -> Option<String> {
     let unfollowed = |derivative: &Derivative| {
-        let result = unfollowed_results(op, &derivative.formula).next()?;
+        let result = unfollowed_results(&model.ops, op, &derivative.formula)?;
         Some(format!("`{}`: its derivative reads `{}`, which has none", op.name, op.result_name(result)))
     };
     let refusal = |derivative: &Derivative| refusal_in(model, &derivative.formula);
@@ -146,11 +167,8 @@ fn refusal_in(model: &Model, formula: &Expr) -> Option<String> {
         let ExprKind::Op(id, args) = &part.kind else { return };
         let called = &model.ops[id.0];
         for (index, _) in args.iter().enumerate().filter(|(_, arg)| reads_gradient(arg)) {
-            let formulas = called.derivatives.iter().filter(|other| other.arguments.contains(&index));
-            for formula in formulas {
-                if let ExprKind::NotImplemented(why) = &formula.formula.kind {
-                    found.get_or_insert_with(|| format!("`{}`: {why}", called.name));
-                }
+            if let Some(why) = refusal_of(called, index) {
+                found.get_or_insert_with(|| format!("`{}`: {why}", called.name));
             }
         }
     });

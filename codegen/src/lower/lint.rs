@@ -29,7 +29,7 @@ pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp], whole
         unused_arguments(context, op, raw);
         keys_without_effect(context, op, raw);
         missing_derivatives(context, op);
-        reads_without_gradient(context, op, raw);
+        reads_without_gradient(context, ops, op, raw);
     }
     if wrong.is_empty()
         && let Some((place, missing)) = roles::missing(ops, raws)
@@ -112,10 +112,10 @@ fn missing_derivatives(context: &mut Context<'_>, op: &Op) {
 }
 
 /// Formulas that read a result without a gradient: their derivatives would be wrong.
-fn reads_without_gradient(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
+fn reads_without_gradient(context: &mut Context<'_>, ops: &[Op], op: &Op, raw: &RawOp) {
     let texts = raw.text_map(KeyName::Derivatives);
     for derivative in op.derivatives.iter().filter(|derivative| !derivative.derived) {
-        let Some(output) = unfollowed_results(op, &derivative.formula).next() else { continue };
+        let Some(output) = unfollowed_results(ops, op, &derivative.formula) else { continue };
         let place = texts.iter().find(|(_, text)| text.as_str() == derivative.text);
         let place = place.map_or(op.span, |(_, text)| text.span());
         context.push(catalogue::result_without_gradient_read(place, &op.name, &op.result_name(output)));

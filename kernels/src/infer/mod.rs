@@ -9,7 +9,6 @@ mod indexing;
 mod indices;
 mod pieces;
 mod products;
-mod recurrent;
 mod reduced;
 mod sequence;
 mod windows;
@@ -24,7 +23,6 @@ pub use indexing::{embedding, embedding_dense_backward, gather, index_select, sc
 pub use indices::{Indexed, Placed, check_mask, index, index_put, indexed, is_mask, placed};
 pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, repeat_groups, stack};
 pub use products::{as_batch, as_rows, batched, grouped, product};
-pub use recurrent::{lstm, lstm_state};
 pub use reduced::{
     Reduced, along, broadcast_sizes, classes_of, keep_reduced, other_dims, reduced, reduced_count, rows_of,
     with_size,

@@ -10,7 +10,9 @@ mod parts;
 mod reshape;
 
 pub use dimensions::{alias, expand, permute, squeeze, squeeze_dim, squeeze_dims, t, transpose, unsqueeze};
-pub use order::{can_view, chunk_sizes, flattened, inverse_order, moved_order, reversed_order, split_sizes, unflattened};
+pub use order::{
+    can_view, chunk_sizes, flattened, inverse_order, moved_order, reversed_order, split_sizes, unflattened,
+};
 pub use parts::{as_strided, diagonal, narrow, select, slice, split, split_with_sizes, unbind, unfold};
 pub(crate) use parts::{parts_of_sizes, slices};
 pub use reshape::{infer_size, view};
