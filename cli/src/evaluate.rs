@@ -13,7 +13,7 @@ use opsmith_codegen::model::expr::Expr;
 use opsmith_codegen::model::{Infer, Op, ValueUse};
 use opsmith_core::rule_tree::{Expr as Tree, Rules};
 use opsmith_runtime::infer::symbolic::{
-    Argument, Condition, Context, Meta, Origin, Size, Symbol, Uncompiled, infer_uncompiled,
+    ArgumentMeta, Condition, Context, Meta, Origin, Size, Symbol, Uncompiled, infer_uncompiled,
 };
 use opsmith_runtime::{DType, Error};
 
@@ -96,7 +96,7 @@ pub fn answer(op: &Op, infer: &Infer, given: &Given) -> anyhow::Result<Answer> {
 /// A call whose rules are evaluated one at a time, so that an error in one does not hide others.
 struct Call<'a> {
     op: &'a Op,
-    args: Vec<Argument<'a>>,
+    args: Vec<ArgumentMeta<'a>>,
     /// The arguments' names, and whether their elements determine a result's shape or dtype.
     uses: Vec<(&'a str, ValueUse)>,
     context: Context,

@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 #[derive(Clone, Copy)]
 pub struct GradDef {
     /// The backward formulas.
-    pub formulas: &'static [Formula],
+    pub formulas: &'static [GradientFormula],
     /// Results that can have a gradient (given a differentiable dtype), a bit each; one bit for all tensors of a list.
     pub differentiable_outputs: u64,
     /// Results without a gradient that formulas may read as constants, since no input with a gradient
@@ -26,7 +26,7 @@ pub struct GradDef {
 
 /// A backward formula: the gradients of some inputs, from those of the outputs.
 #[derive(Clone, Copy)]
-pub struct Formula {
+pub struct GradientFormula {
     /// The arguments whose gradients it computes, in the order it returns them.
     pub arguments: &'static [u8],
     /// Tensor arguments whose elements it reads, a bit each.
@@ -43,7 +43,7 @@ pub struct Formula {
 
 impl GradDef {
     /// A derivative of formulas, and the results that can have a gradient; tangents follow from the formulas.
-    pub const fn new(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
+    pub const fn new(formulas: &'static [GradientFormula], differentiable_outputs: &[u32]) -> GradDef {
         GradDef {
             formulas,
             differentiable_outputs: bits(differentiable_outputs),
@@ -54,24 +54,27 @@ impl GradDef {
     }
 
     /// The same of an operator that is linear in its tensors together.
-    pub const fn of_linear(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
+    pub const fn of_linear(formulas: &'static [GradientFormula], differentiable_outputs: &[u32]) -> GradDef {
         GradDef { forward: Forward::Linear, ..GradDef::new(formulas, differentiable_outputs) }
     }
 
     /// The same of an operator each element of which depends on one of each argument, real ones only.
-    pub const fn elementwise(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
+    pub const fn elementwise(
+        formulas: &'static [GradientFormula],
+        differentiable_outputs: &[u32],
+    ) -> GradDef {
         let forward = Forward::ElementWise { complex: false };
         GradDef { forward, ..GradDef::new(formulas, differentiable_outputs) }
     }
 }
 
-impl Formula {
+impl GradientFormula {
     /// The gradients of some arguments on every backend, from those of the outputs alone.
     pub const fn new(
         arguments: &'static [u8],
         backward: fn(&GradContext<'_>) -> Result<Gradients>,
-    ) -> Formula {
-        Formula {
+    ) -> GradientFormula {
+        GradientFormula {
             arguments,
             reads_arguments: 0,
             reads_outputs: 0,
@@ -83,28 +86,28 @@ impl Formula {
 
     /// The same, which reads elements of these tensor arguments.
     #[must_use]
-    pub const fn reads_arguments(mut self, arguments: &[u32]) -> Formula {
+    pub const fn reads_arguments(mut self, arguments: &[u32]) -> GradientFormula {
         self.reads_arguments = bits(arguments);
         self
     }
 
     /// The same, which reads elements of these results.
     #[must_use]
-    pub const fn reads_outputs(mut self, outputs: &[u32]) -> Formula {
+    pub const fn reads_outputs(mut self, outputs: &[u32]) -> GradientFormula {
         self.reads_outputs = bits(outputs);
         self
     }
 
     /// The same, which reads these arguments that are not tensors.
     #[must_use]
-    pub const fn reads_attributes(mut self, attributes: &[u32]) -> Formula {
+    pub const fn reads_attributes(mut self, attributes: &[u32]) -> GradientFormula {
         self.reads_attributes = bits(attributes);
         self
     }
 
     /// The same for these backends alone.
     #[must_use]
-    pub const fn on(mut self, members: &[Backend]) -> Formula {
+    pub const fn on(mut self, members: &[Backend]) -> GradientFormula {
         self.backends = backends(members);
         self
     }
@@ -152,7 +155,7 @@ pub type Gradients = SmallVec<[Gradient; 2]>;
 /// The tangents of outputs; `None` for zero.
 pub type Tangents = SmallVec<[Option<Tensor>; 1]>;
 
-impl Formula {
+impl GradientFormula {
     /// Whether the formula is for a device's backend.
     #[inline]
     pub(crate) fn is_for(&self, device: Device) -> bool {

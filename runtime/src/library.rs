@@ -4,7 +4,7 @@ pub(crate) mod declared;
 mod lookup;
 
 pub use lookup::{Candidates, Named};
-pub use opsmith_core::Symbol;
+pub use opsmith_core::Operation;
 
 use crate::error::Result;
 use crate::op::OpDef;
@@ -35,7 +35,7 @@ pub struct Library {
 /// A Rust operator and the operator that it calls.
 pub struct OperatorRow {
     /// The symbol, one that Rust allows types to define.
-    pub symbol: Symbol,
+    pub symbol: Operation,
     /// The kind of the second operand.
     pub operand: OperandKind,
     /// Whether the tensor is the right operand: `2.0 - x`.
@@ -47,7 +47,7 @@ pub struct OperatorRow {
 impl OperatorRow {
     /// A symbol with its second operand, whether the tensor is the right one, and the called operator.
     pub const fn new(
-        symbol: Symbol,
+        symbol: Operation,
         operand: OperandKind,
         reversed: bool,
         op: &'static OpDef,

@@ -13,7 +13,7 @@ use crate::arg::{Arg, Value, describe_operands};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::facts::{Facts, NumberUse};
-pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents, backends, bits};
+pub use crate::grad::{Forward, GradDef, GradientFormula, Gradients, Tangents, backends, bits};
 use crate::infer::context::InferFunction;
 use crate::infer::expr::Rules;
 use crate::layout::{Dims, Layout};

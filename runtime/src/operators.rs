@@ -10,14 +10,14 @@ use num_complex::Complex64;
 use crate::arg::Arg;
 use crate::call;
 use crate::error::{Error, Result};
-use crate::library::{Library, OperandKind, OperatorRow, Symbol, linked};
+use crate::library::{Library, OperandKind, Operation, OperatorRow, linked};
 use crate::op::OpDef;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
 /// The operator of a symbol between operands, or the libraries with conflicting ones.
 struct Meaning {
-    symbol: Symbol,
+    symbol: Operation,
     operand: OperandKind,
     reversed: bool,
     op: &'static OpDef,
@@ -47,7 +47,7 @@ fn meanings(libraries: impl Iterator<Item = &'static Library>) -> Vec<Meaning> {
     found
 }
 
-fn find(symbol: Symbol, operand: OperandKind, reversed: bool) -> Result<&'static OpDef> {
+fn find(symbol: Operation, operand: OperandKind, reversed: bool) -> Result<&'static OpDef> {
     static MEANINGS: OnceLock<Vec<Meaning>> = OnceLock::new();
     let found = MEANINGS
         .get_or_init(|| meanings(linked()))
@@ -64,7 +64,7 @@ fn find(symbol: Symbol, operand: OperandKind, reversed: bool) -> Result<&'static
 }
 
 #[cold]
-fn ambiguous(symbol: Symbol, one: &str, other: &str) -> Error {
+fn ambiguous(symbol: Operation, one: &str, other: &str) -> Error {
     Error::not_found(format!(
         "the operator {symbol:?} has two meanings in this program, of the libraries `{one}` and `{other}`"
     ))
@@ -84,13 +84,13 @@ fn call(op: &'static OpDef, operands: &[Arg<'_>]) -> Result<Tensor> {
 }
 
 #[track_caller]
-fn with_tensor(symbol: Symbol, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+fn with_tensor(symbol: Operation, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let op = find(symbol, OperandKind::Tensor, false)?;
     call(op, &[Arg::Tensor(a), Arg::Tensor(b)])
 }
 
 #[track_caller]
-fn with_scalar(symbol: Symbol, tensor: &Tensor, scalar: Scalar, reversed: bool) -> Result<Tensor> {
+fn with_scalar(symbol: Operation, tensor: &Tensor, scalar: Scalar, reversed: bool) -> Result<Tensor> {
     let op = find(symbol, OperandKind::Scalar, reversed)?;
     call(op, &[Arg::Tensor(tensor), Arg::Scalar(scalar)])
 }
@@ -101,28 +101,28 @@ macro_rules! binary {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: &Tensor) -> Result<Tensor> {
-                with_tensor(Symbol::$trait, self, other)
+                with_tensor(Operation::$trait, self, other)
             }
         }
         impl std::ops::$trait<Tensor> for &Tensor {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: Tensor) -> Result<Tensor> {
-                with_tensor(Symbol::$trait, self, &other)
+                with_tensor(Operation::$trait, self, &other)
             }
         }
         impl std::ops::$trait<&Tensor> for Tensor {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: &Tensor) -> Result<Tensor> {
-                with_tensor(Symbol::$trait, &self, other)
+                with_tensor(Operation::$trait, &self, other)
             }
         }
         impl std::ops::$trait<Tensor> for Tensor {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: Tensor) -> Result<Tensor> {
-                with_tensor(Symbol::$trait, &self, &other)
+                with_tensor(Operation::$trait, &self, &other)
             }
         }
         binary!(@results $trait $method: &Tensor, Tensor);
@@ -135,14 +135,14 @@ macro_rules! binary {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: $tensor) -> Result<Tensor> {
-                with_tensor(Symbol::$trait, &self?, std::borrow::Borrow::borrow(&other))
+                with_tensor(Operation::$trait, &self?, std::borrow::Borrow::borrow(&other))
             }
         }
         impl std::ops::$trait<Result<Tensor>> for $tensor {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: Result<Tensor>) -> Result<Tensor> {
-                with_tensor(Symbol::$trait, std::borrow::Borrow::borrow(&self), &other?)
+                with_tensor(Operation::$trait, std::borrow::Borrow::borrow(&self), &other?)
             }
         }
     )*};
@@ -151,28 +151,28 @@ macro_rules! binary {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: $number) -> Result<Tensor> {
-                with_scalar(Symbol::$trait, self, other.into(), false)
+                with_scalar(Operation::$trait, self, other.into(), false)
             }
         }
         impl std::ops::$trait<$number> for Tensor {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: $number) -> Result<Tensor> {
-                with_scalar(Symbol::$trait, &self, other.into(), false)
+                with_scalar(Operation::$trait, &self, other.into(), false)
             }
         }
         impl std::ops::$trait<&Tensor> for $number {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: &Tensor) -> Result<Tensor> {
-                with_scalar(Symbol::$trait, other, self.into(), true)
+                with_scalar(Operation::$trait, other, self.into(), true)
             }
         }
         impl std::ops::$trait<Tensor> for $number {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, other: Tensor) -> Result<Tensor> {
-                with_scalar(Symbol::$trait, &other, self.into(), true)
+                with_scalar(Operation::$trait, &other, self.into(), true)
             }
         }
     )*};
@@ -195,7 +195,7 @@ macro_rules! unary {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self) -> Result<Tensor> {
-                let op = find(Symbol::$trait, OperandKind::None, false)?;
+                let op = find(Operation::$trait, OperandKind::None, false)?;
                 call(op, &[Arg::Tensor(self)])
             }
         }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     const fn plus(op: &'static OpDef) -> [OperatorRow; 1] {
-        [OperatorRow { symbol: Symbol::Add, operand: OperandKind::Tensor, reversed: false, op }]
+        [OperatorRow { symbol: Operation::Add, operand: OperandKind::Tensor, reversed: false, op }]
     }
 
     static STOCK: Library = Library { name: "stock", operators: &plus(&STOCK_PLUS), ..Library::EMPTY };
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn two_meanings_are_an_error_with_both_libraries() {
         assert_eq!(
-            ambiguous(Symbol::Add, "stock", "other").to_string(),
+            ambiguous(Operation::Add, "stock", "other").to_string(),
             "the operator Add has two meanings in this program, of the libraries `stock` and `other`\n  \
              help: call a function of the library that is meant, or let one of them build on the other"
         );

@@ -8,7 +8,9 @@ use std::cell::RefCell;
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::infer::InferContext;
 use opsmith_runtime::infer::context::infer_by;
-use opsmith_runtime::infer::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
+use opsmith_runtime::infer::symbolic::{
+    ArgumentMeta, Context, Inference, Meta, OutputsMeta, Shape, Size, infer,
+};
 use opsmith_runtime::library::Library;
 use opsmith_runtime::op::{ArgDef, ArgKind, ArgType, OpDef, ReturnDef, Schema};
 use opsmith_runtime::{Arg, DType, Error, Result, Scalar, Tensor};
@@ -80,7 +82,7 @@ fn float(sizes: &[i64]) -> Meta {
 fn run(
     context: &mut Context,
     function: impl Fn(&mut InferContext<'_>) -> Result<()> + 'static,
-) -> Result<Outputs> {
+) -> Result<OutputsMeta> {
     let rows = Size::from(context.symbols.fresh());
     let query = Meta::new(DType::F32, Shape::from_iter([rows.clone(), Size::Const(8)]));
     let (key, value, mask, offset) = (float(&[5, 8]), float(&[5, 6]), float(&[5]), float(&[1]));
@@ -88,22 +90,22 @@ fn run(
     let lengths = Meta::constant(&Tensor::of(&[3i64, 4]));
     let order = Meta::new(DType::I64, Shape::concrete(&[2]));
     let sizes = [rows, Size::Const(4)];
-    let none = Argument::Plain(Arg::None);
+    let none = ArgumentMeta::Plain(Arg::None);
     let args = [
         (&query).into(),
         (&key).into(),
-        Argument::Plain(Arg::Int(2)),
+        ArgumentMeta::Plain(Arg::Int(2)),
         (&value).into(),
         none,
         (&mask).into(),
         none,
         (&offset).into(),
-        Argument::Plain(Arg::Float(0.5)),
-        Argument::Tensors(&parts),
+        ArgumentMeta::Plain(Arg::Float(0.5)),
+        ArgumentMeta::Tensors(&parts),
         none,
         (&lengths).into(),
         (&order).into(),
-        Argument::Ints(&sizes),
+        ArgumentMeta::Ints(&sizes),
         none,
     ];
     BODY.set(Some(Box::new(function)));

@@ -2,7 +2,9 @@
 
 use opsmith::graph::{Dim, Graph, InputSpec};
 use opsmith::{DType, LIBRARY, Tensor, TensorOps, Value};
-use opsmith_runtime::infer::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
+use opsmith_runtime::infer::symbolic::{
+    ArgumentMeta, Context, Inference, Meta, OutputsMeta, Shape, Size, infer,
+};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{Arg, Result};
 
@@ -10,7 +12,7 @@ fn op(name: &str) -> &'static OpDef {
     LIBRARY.ops.iter().find(|op| op.name == name).unwrap()
 }
 
-fn outputs(name: &str, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
+fn outputs(name: &str, args: &[ArgumentMeta<'_>], context: &mut Context) -> Result<OutputsMeta> {
     match infer(op(name), args, context)? {
         Inference::Tensors(outputs) => Ok(outputs),
         other => panic!("{name}: {other:?}"),
@@ -24,7 +26,7 @@ fn rows(context: &mut Context, more: &[i64]) -> Meta {
     Meta::new(DType::F32, sizes.collect())
 }
 
-fn shape(outputs: &Outputs, at: usize, context: &Context) -> String {
+fn shape(outputs: &OutputsMeta, at: usize, context: &Context) -> String {
     outputs.outs[at].shape.named(&context.symbols).to_string()
 }
 
@@ -82,8 +84,8 @@ fn constants_decide_shapes_before_a_run() {
         (&x).into(),
         (&start).into(),
         (&end).into(),
-        Argument::Plain(Arg::Int(0)),
-        Argument::Plain(Arg::Int(1)),
+        ArgumentMeta::Plain(Arg::Int(0)),
+        ArgumentMeta::Plain(Arg::Int(1)),
     ];
     let part = outputs("slice.by_tensor", &args, &mut context).unwrap();
     let symbol = context.symbols.all().next().unwrap();
@@ -191,7 +193,7 @@ fn elements_that_differ() {
     assert!(matches!(&none[0], Value::Tensor(values) if values.numel() == 0));
     let mut context = Context::new();
     let x = rows(&mut context, &[6]);
-    let flag = |on| Argument::Plain(Arg::Bool(on));
+    let flag = |on| ArgumentMeta::Plain(Arg::Bool(on));
     let found =
         outputs("_unique2", &[(&x).into(), flag(true), flag(true), flag(true)], &mut context).unwrap();
     let shapes = [0, 1, 2].map(|at| shape(&found, at, &context));

@@ -2,7 +2,9 @@
 
 use opsmith::{DType, LIBRARY, Tensor};
 use opsmith_runtime::Arg;
-use opsmith_runtime::infer::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
+use opsmith_runtime::infer::symbolic::{
+    ArgumentMeta, Context, Inference, Meta, OutputsMeta, Shape, Size, infer,
+};
 use opsmith_runtime::op::OpDef;
 
 fn op(name: &str) -> &'static OpDef {
@@ -33,7 +35,7 @@ fn float(context: &mut Context, sizes: &[&str]) -> Meta {
     Meta::new(DType::F32, shape(context, sizes))
 }
 
-fn outputs(name: &str, args: &[Argument<'_>], context: &mut Context) -> Outputs {
+fn outputs(name: &str, args: &[ArgumentMeta<'_>], context: &mut Context) -> OutputsMeta {
     match infer(op(name), args, context).unwrap() {
         Inference::Tensors(outputs) => outputs,
         other => panic!("{name}: {other:?}"),
@@ -41,7 +43,7 @@ fn outputs(name: &str, args: &[Argument<'_>], context: &mut Context) -> Outputs 
 }
 
 /// The shape of the first result, and the guards, as text.
-fn said(name: &str, args: &[Argument<'_>], context: &mut Context) -> (String, Vec<String>) {
+fn said(name: &str, args: &[ArgumentMeta<'_>], context: &mut Context) -> (String, Vec<String>) {
     let outputs = outputs(name, args, context);
     let guards = context.guards().iter().map(|guard| guard.condition.named(&context.symbols).to_string());
     let mut guards: Vec<String> = guards.collect();
@@ -53,7 +55,7 @@ fn said(name: &str, args: &[Argument<'_>], context: &mut Context) -> (String, Ve
 fn binary(name: &str, a: &[&str], b: &[&str]) -> (String, Vec<String>) {
     let mut context = Context::new();
     let (a, b) = (float(&mut context, a), float(&mut context, b));
-    said(name, &[Argument::Tensor(&a), Argument::Tensor(&b)], &mut context)
+    said(name, &[ArgumentMeta::Tensor(&a), ArgumentMeta::Tensor(&b)], &mut context)
 }
 
 fn case(result: (String, Vec<String>), shape: &str, guards: &[&str]) {
@@ -86,10 +88,10 @@ fn broadcasting() {
 fn guards_are_taken_as_given_from_then_on() {
     let mut context = Context::new();
     let (a, b) = (float(&mut context, &["n", "3"]), float(&mut context, &["m", "3"]));
-    let first = said("maximum", &[Argument::Tensor(&a), Argument::Tensor(&b)], &mut context);
+    let first = said("maximum", &[ArgumentMeta::Tensor(&a), ArgumentMeta::Tensor(&b)], &mut context);
     let again = said(
         "mm",
-        &[Argument::Tensor(&b), Argument::Tensor(&float(&mut Context::new(), &["3", "2"]))],
+        &[ArgumentMeta::Tensor(&b), ArgumentMeta::Tensor(&float(&mut Context::new(), &["3", "2"]))],
         &mut context,
     );
     assert_eq!(first.1, ["n == m"]);
@@ -110,7 +112,7 @@ fn examples_choose_what_symbols_leave_open() {
     let (one, many) = (context.symbols.fresh_like(1), context.symbols.fresh_like(7));
     let a = Meta::new(DType::F32, Shape::from_iter([Size::from(one)]));
     let b = Meta::new(DType::F32, Shape::from_iter([Size::from(many)]));
-    let result = said("maximum", &[Argument::Tensor(&a), Argument::Tensor(&b)], &mut context);
+    let result = said("maximum", &[ArgumentMeta::Tensor(&a), ArgumentMeta::Tensor(&b)], &mut context);
     case(result, "(s1)", &["s0 == 1"]);
 }
 
@@ -120,15 +122,15 @@ fn functions_without_a_rule() {
     let (x, w) = (float(&mut context, &["n", "3", "h", "w"]), float(&mut context, &["8", "3", "3", "3"]));
     let (two, one, zero) = ([2i64, 2], [1i64, 1], [0i64, 0]);
     let args = [
-        Argument::Tensor(&x),
-        Argument::Tensor(&w),
-        Argument::Plain(Arg::None),
-        Argument::Plain(Arg::Ints(&two)),
-        Argument::Plain(Arg::Ints(&one)),
-        Argument::Plain(Arg::Ints(&one)),
-        Argument::Plain(Arg::Bool(false)),
-        Argument::Plain(Arg::Ints(&zero)),
-        Argument::Plain(Arg::Int(1)),
+        ArgumentMeta::Tensor(&x),
+        ArgumentMeta::Tensor(&w),
+        ArgumentMeta::Plain(Arg::None),
+        ArgumentMeta::Plain(Arg::Ints(&two)),
+        ArgumentMeta::Plain(Arg::Ints(&one)),
+        ArgumentMeta::Plain(Arg::Ints(&one)),
+        ArgumentMeta::Plain(Arg::Bool(false)),
+        ArgumentMeta::Plain(Arg::Ints(&zero)),
+        ArgumentMeta::Plain(Arg::Int(1)),
     ];
     let (shape, guards) = said("convolution", &args, &mut context);
     assert_eq!(shape, "(n, 8, floor((h+1)/2), floor((w+1)/2))");
@@ -147,20 +149,21 @@ fn reductions_and_lists() {
     let dims = [0i64, -1];
     let sum = |keep: bool| {
         [
-            Argument::Tensor(&x),
-            Argument::Plain(Arg::Ints(&dims)),
-            Argument::Plain(Arg::Bool(keep)),
-            Argument::Plain(Arg::None),
+            ArgumentMeta::Tensor(&x),
+            ArgumentMeta::Plain(Arg::Ints(&dims)),
+            ArgumentMeta::Plain(Arg::Bool(keep)),
+            ArgumentMeta::Plain(Arg::None),
         ]
     };
     assert_eq!(said("sum.dim_IntList", &sum(false), &mut context).0, "(3)");
     assert_eq!(said("sum.dim_IntList", &sum(true), &mut context).0, "(1, 3, 1)");
     let unknown = Meta::new(DType::I32, Shape::UnknownRank);
-    let args = [&Argument::Tensor(&unknown), &sum(false)[1], &sum(false)[2], &sum(false)[3]].map(|arg| *arg);
+    let args =
+        [&ArgumentMeta::Tensor(&unknown), &sum(false)[1], &sum(false)[2], &sum(false)[3]].map(|arg| *arg);
     let result = outputs("sum.dim_IntList", &args, &mut context);
     assert_eq!((result.outs[0].shape.clone(), result.outs[0].dtype), (Shape::UnknownRank, DType::I64));
     let list = [x.clone(), float(&mut context, &["n", "3", "4"]), float(&mut context, &["k", "3", "-1"])];
-    let joined = said("cat", &[Argument::Tensors(&list), Argument::Plain(Arg::Int(0))], &mut context);
+    let joined = said("cat", &[ArgumentMeta::Tensors(&list), ArgumentMeta::Plain(Arg::Int(0))], &mut context);
     assert_eq!(joined.0, "(2*n+k, 3, 4)");
     assert!(joined.1.contains(&"m == 4".to_owned()), "{:?}", joined.1);
 }
@@ -171,10 +174,10 @@ fn sizes_may_be_attributes() {
     let x = float(&mut context, &["n", "6"]);
     let n = x.shape.sizes().unwrap()[0].clone();
     let sizes = [&n * &Size::Const(2), Size::Const(3)];
-    let result = outputs("view", &[Argument::Tensor(&x), Argument::Ints(&sizes)], &mut context);
+    let result = outputs("view", &[ArgumentMeta::Tensor(&x), ArgumentMeta::Ints(&sizes)], &mut context);
     assert_eq!(result.outs[0].shape.named(&context.symbols).to_string(), "(2*n, 3)");
     let all = [Size::Const(-1)];
-    let result = outputs("view", &[Argument::Tensor(&x), Argument::Ints(&all)], &mut context);
+    let result = outputs("view", &[ArgumentMeta::Tensor(&x), ArgumentMeta::Ints(&all)], &mut context);
     assert_eq!(result.outs[0].shape.named(&context.symbols).to_string(), "(6*n)");
 }
 
@@ -182,14 +185,15 @@ fn sizes_may_be_attributes() {
 fn what_is_certainly_wrong_is_an_error_at_once() {
     let mut context = Context::new();
     let (a, b) = (float(&mut context, &["n", "3"]), float(&mut context, &["4", "m"]));
-    let error = infer(op("mm"), &[Argument::Tensor(&a), Argument::Tensor(&b)], &mut context).unwrap_err();
+    let error =
+        infer(op("mm"), &[ArgumentMeta::Tensor(&a), ArgumentMeta::Tensor(&b)], &mut context).unwrap_err();
     assert_eq!(
         error.to_string(),
         "mm: `self.size(1) == mat2.size(0)` does not hold: the left side is 3, the right side 4\n  self: float32 (n, 3)\n  mat2: float32 (4, m)\n  help: the operator's documentation says what it accepts"
     );
     let error = infer(
         op("maximum"),
-        &[Argument::Tensor(&a), Argument::Tensor(&float(&mut context, &["2"]))],
+        &[ArgumentMeta::Tensor(&a), ArgumentMeta::Tensor(&float(&mut context, &["2"]))],
         &mut context,
     );
     assert_eq!(
@@ -199,7 +203,8 @@ fn what_is_certainly_wrong_is_an_error_at_once() {
     // With numbers, the error is that of the call.
     let (x, y) = (Tensor::of(&[1f32, 2.0]), Tensor::of(&[1f32, 2.0, 3.0]));
     let (a, b) = (Meta::describe(&x), Meta::describe(&y));
-    let error = infer(op("maximum"), &[Argument::Tensor(&a), Argument::Tensor(&b)], &mut Context::new());
+    let error =
+        infer(op("maximum"), &[ArgumentMeta::Tensor(&a), ArgumentMeta::Tensor(&b)], &mut Context::new());
     assert_eq!(error.unwrap_err().to_string(), opsmith::maximum(&x, &y).unwrap_err().to_string());
 }
 
@@ -213,9 +218,11 @@ fn compositions_are_left_to_those_who_trace_them() {
         .iter()
         .map(|arg| arg.default.map(|value| value.as_arg(arg.ty).to_value()))
         .collect();
-    let args: Vec<Argument<'_>> = defaults
+    let args: Vec<ArgumentMeta<'_>> = defaults
         .iter()
-        .map(|value| value.as_ref().map_or(Argument::Tensor(&x), |value| Argument::Plain(value.as_arg())))
+        .map(|value| {
+            value.as_ref().map_or(ArgumentMeta::Tensor(&x), |value| ArgumentMeta::Plain(value.as_arg()))
+        })
         .collect();
     let result = infer(composition, &args, &mut Context::new()).unwrap();
     assert!(matches!(result, Inference::Composition), "{}: {result:?}", composition.name);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use opsmith_codegen::model::{Model, Role, Symbol};
+use opsmith_codegen::model::{Model, Operation, Role};
 use opsmith_codegen::spec::{document::keys, schema};
 use opsmith_codegen::{Config, Parent, emit, model, pipeline};
 use opsmith_core::{Backend, DType, DTypeSet, rules};
@@ -123,7 +123,7 @@ impl Names {
         vocabulary.extend(DTypeSet::NAMED.iter().map(|(name, _)| *name));
         vocabulary.extend(DType::ALL.iter().map(|dtype| dtype.name()));
         vocabulary.extend(Backend::ALL.iter().flat_map(|backend| [backend.key(), backend.name()]));
-        vocabulary.extend(Symbol::ALL.iter().map(|(_, spelling)| *spelling));
+        vocabulary.extend(Operation::ALL.iter().map(|(_, spelling)| *spelling));
         vocabulary.extend(keys::ELEMENT_WORDS);
         vocabulary.extend(keys::SYNONYMS.iter().map(|(other, _)| *other));
         vocabulary.extend(keys::CONSTRAINTS);

@@ -1,7 +1,7 @@
 //! `infer`: the cost of inference before a run, for one call and for a chain of 10,000.
 
 use anyhow::{Context as _, Result};
-use opsmith::runtime::infer::symbolic::{Argument, Context, Inference, Meta, Shape, Size, infer};
+use opsmith::runtime::infer::symbolic::{ArgumentMeta, Context, Inference, Meta, Shape, Size, infer};
 use opsmith::runtime::op::OpDef;
 use opsmith::{DType, LIBRARY};
 
@@ -29,7 +29,10 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     let symbols = Meta::new(DType::F32, Shape::from_iter([rows, Size::Const(64)]));
     for (kind, left) in [("numbers", &numbers), ("symbols", &symbols)] {
         for (name, op) in [("maximum", maximum), ("mm", mm)] {
-            let args = [Argument::Tensor(left), Argument::Tensor(if name == "mm" { &numbers } else { left })];
+            let args = [
+                ArgumentMeta::Tensor(left),
+                ArgumentMeta::Tensor(if name == "mm" { &numbers } else { left }),
+            ];
             harness.case(&format!("infer.symbolic.{kind}.{name}"), CALL, || infer(op, &args, &mut context));
         }
         harness
@@ -45,7 +48,7 @@ fn chain(maximum: &'static OpDef, mm: &'static OpDef, first: &Meta, weight: &Met
     let mut value = first.clone();
     for node in 0..NODES {
         let (op, other) = if node % 2 == 0 { (maximum, first) } else { (mm, weight) };
-        let args = [Argument::Tensor(&value), Argument::Tensor(other)];
+        let args = [ArgumentMeta::Tensor(&value), ArgumentMeta::Tensor(other)];
         if let Inference::Tensors(mut outputs) = infer(op, &args, &mut context)? {
             value = outputs.outs.swap_remove(0);
         }

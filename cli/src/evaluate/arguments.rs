@@ -17,12 +17,12 @@ pub enum Known {
 
 impl Known {
     /// The argument in the form of inference.
-    pub fn argument(&self) -> symbolic::Argument<'_> {
+    pub fn argument(&self) -> symbolic::ArgumentMeta<'_> {
         match self {
-            Known::Tensor(meta) => symbolic::Argument::Tensor(meta),
-            Known::Tensors(metas) => symbolic::Argument::Tensors(metas),
-            Known::OptionalTensors(metas) => symbolic::Argument::OptionalTensors(metas),
-            Known::Plain(value) => symbolic::Argument::Plain(value.as_arg()),
+            Known::Tensor(meta) => symbolic::ArgumentMeta::Tensor(meta),
+            Known::Tensors(metas) => symbolic::ArgumentMeta::Tensors(metas),
+            Known::OptionalTensors(metas) => symbolic::ArgumentMeta::OptionalTensors(metas),
+            Known::Plain(value) => symbolic::ArgumentMeta::Plain(value.as_arg()),
         }
     }
 }

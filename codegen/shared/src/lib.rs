@@ -34,4 +34,4 @@ pub use facts::{Combination, NumberUse, ValueUse};
 pub use kinds::{ArgKind, ArgType, ItemKind};
 pub use memory_format::MemoryFormat;
 pub use promotion::{can_cast, promote};
-pub use query::{Query, Symbol};
+pub use query::{Operation, Query};

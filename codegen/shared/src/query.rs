@@ -32,7 +32,7 @@ pub enum Query {
 /// The symbols an operator can stand for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "the variants are the symbols' usual names")]
-pub enum Symbol {
+pub enum Operation {
     Add,
     Sub,
     Mul,
@@ -51,25 +51,25 @@ pub enum Symbol {
     Ge,
 }
 
-impl Symbol {
+impl Operation {
     /// Every symbol with its spelling in a spec.
-    pub const ALL: [(Symbol, &'static str); 16] = [
-        (Symbol::Add, "+"),
-        (Symbol::Sub, "-"),
-        (Symbol::Mul, "*"),
-        (Symbol::Div, "/"),
-        (Symbol::Rem, "%"),
-        (Symbol::Neg, "neg"),
-        (Symbol::Not, "!"),
-        (Symbol::BitAnd, "&"),
-        (Symbol::BitOr, "|"),
-        (Symbol::BitXor, "^"),
-        (Symbol::Eq, "=="),
-        (Symbol::Ne, "!="),
-        (Symbol::Lt, "<"),
-        (Symbol::Le, "<="),
-        (Symbol::Gt, ">"),
-        (Symbol::Ge, ">="),
+    pub const ALL: [(Operation, &'static str); 16] = [
+        (Operation::Add, "+"),
+        (Operation::Sub, "-"),
+        (Operation::Mul, "*"),
+        (Operation::Div, "/"),
+        (Operation::Rem, "%"),
+        (Operation::Neg, "neg"),
+        (Operation::Not, "!"),
+        (Operation::BitAnd, "&"),
+        (Operation::BitOr, "|"),
+        (Operation::BitXor, "^"),
+        (Operation::Eq, "=="),
+        (Operation::Ne, "!="),
+        (Operation::Lt, "<"),
+        (Operation::Le, "<="),
+        (Operation::Gt, ">"),
+        (Operation::Ge, ">="),
     ];
 
     /// The spelling in a spec.
@@ -79,11 +79,14 @@ impl Symbol {
 
     /// Whether the symbol takes one operand.
     pub fn is_unary(self) -> bool {
-        matches!(self, Symbol::Neg | Symbol::Not)
+        matches!(self, Operation::Neg | Operation::Not)
     }
 
     /// Whether the result is a truth value for plain numbers.
     pub fn is_comparison(self) -> bool {
-        matches!(self, Symbol::Eq | Symbol::Ne | Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge)
+        matches!(
+            self,
+            Operation::Eq | Operation::Ne | Operation::Lt | Operation::Le | Operation::Gt | Operation::Ge
+        )
     }
 }

@@ -4,7 +4,7 @@
 //! generated code holds as static data, and that the runtime evaluates on sizes that are not known yet. Eager calls
 //! never look at them; they run the functions that the same expressions were compiled to. Nothing here knows tensors.
 
-pub use crate::query::{Query, Symbol as Operation};
+pub use crate::query::{Operation, Query};
 pub use crate::rules::{DTypeRule, ShapeRule};
 
 /// The inference rules of an operator, as expressions over its arguments.

@@ -9,7 +9,7 @@ use opsmith_core::rule_tree::{Conversion, Expr as Tree, RuleCheck, Rules};
 use opsmith_core::rules::Rule;
 
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Infer, Kind, Op, Symbol, Ty};
+use crate::model::{Infer, Kind, Op, Operation, Ty};
 
 /// The arena of trees.
 #[derive(Default)]
@@ -109,7 +109,7 @@ impl<'a> Memory<'a> {
             ExprKind::Binary(symbol, a, b) => Tree::Binary(*symbol, self.parts([a, b])),
             ExprKind::Logical(true, a, b) => Tree::And(self.parts([a, b])),
             ExprKind::Logical(false, a, b) => Tree::Or(self.parts([a, b])),
-            ExprKind::Unary(Symbol::Not, operand) => Tree::Not(self.part(operand)),
+            ExprKind::Unary(Operation::Not, operand) => Tree::Not(self.part(operand)),
             ExprKind::Unary(_, operand) => Tree::Neg(self.part(operand)),
             ExprKind::If(condition, yes, no) => Tree::If(self.parts([condition, yes, no])),
             ExprKind::Block(bindings, tail) => Tree::Block(self.bindings(bindings), self.part(tail)),

@@ -10,7 +10,7 @@ use super::names::{def_name, ident, part_name, position};
 use crate::analysis::rows::{defines_gradients, has_kernels, has_rules};
 use crate::analysis::uniform::{Uniform, uniform};
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Element, Facts, Kind, NumberUse, Op, Symbol, Ty, ValueUse};
+use crate::model::{Arg, Element, Facts, Kind, NumberUse, Op, Operation, Ty, ValueUse};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().map(definition).collect()
@@ -157,7 +157,7 @@ fn is_among_reals(op: &Op, argument: usize) -> bool {
             {
                 look(number);
             }
-            ExprKind::Binary(Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge, a, b)
+            ExprKind::Binary(Operation::Lt | Operation::Le | Operation::Gt | Operation::Ge, a, b)
                 if a.ty.kind == Kind::Scalar =>
             {
                 look(a);

@@ -15,7 +15,7 @@ use quote::quote;
 use super::names::{ident, raw_name};
 use crate::config::Config;
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{FunctionId, Kind, Model, OpId, Role, Symbol, Ty};
+use crate::model::{FunctionId, Kind, Model, OpId, Operation, Role, Ty};
 pub(super) use literal::{float, int, plain_float, plain_int, punctuation};
 
 /// Emits expressions of one place.
@@ -253,11 +253,11 @@ impl Emit<'_> {
     }
 
     /// A negation, which wraps for integers as the other arithmetic does.
-    fn plain_unary(&self, symbol: Symbol, operand: &Expr) -> TokenStream {
+    fn plain_unary(&self, symbol: Operation, operand: &Expr) -> TokenStream {
         let value = self.plain(operand);
         match (symbol, &operand.ty.kind) {
-            (Symbol::Neg, Kind::Int) => quote!((#value).wrapping_neg()),
-            (Symbol::Neg, _) => quote!((-#value)),
+            (Operation::Neg, Kind::Int) => quote!((#value).wrapping_neg()),
+            (Operation::Neg, _) => quote!((-#value)),
             _ => quote!((!#value)),
         }
     }
@@ -318,16 +318,16 @@ impl Emit<'_> {
         }
     }
 
-    fn arithmetic(&self, symbol: Symbol, a: &Expr, b: &Expr) -> TokenStream {
+    fn arithmetic(&self, symbol: Operation, a: &Expr, b: &Expr) -> TokenStream {
         let kind = a.ty.kind.clone();
         let (a, b) = (self.borrowed(a), self.borrowed(b));
         if kind == Kind::Int {
             match symbol {
-                Symbol::Add => return quote!((#a).wrapping_add(#b)),
-                Symbol::Sub => return quote!((#a).wrapping_sub(#b)),
-                Symbol::Mul => return quote!((#a).wrapping_mul(#b)),
-                Symbol::Div => return quote!(checked::int_div(#a, #b)?),
-                Symbol::Rem => return quote!(checked::int_rem(#a, #b)?),
+                Operation::Add => return quote!((#a).wrapping_add(#b)),
+                Operation::Sub => return quote!((#a).wrapping_sub(#b)),
+                Operation::Mul => return quote!((#a).wrapping_mul(#b)),
+                Operation::Div => return quote!(checked::int_div(#a, #b)?),
+                Operation::Rem => return quote!(checked::int_rem(#a, #b)?),
                 _ => {}
             }
         }
@@ -387,9 +387,9 @@ fn tuple_index(position: &Expr) -> TokenStream {
 }
 
 /// A comparison of two numbers. Equality is that of complex numbers, order that of real ones.
-pub(super) fn compared_numbers(symbol: Symbol, a: &TokenStream, b: &TokenStream) -> TokenStream {
+pub(super) fn compared_numbers(symbol: Operation, a: &TokenStream, b: &TokenStream) -> TokenStream {
     let part = match symbol {
-        Symbol::Eq | Symbol::Ne => quote!(to_complex),
+        Operation::Eq | Operation::Ne => quote!(to_complex),
         _ => quote!(to_f64),
     };
     let symbol = punctuation(symbol);

@@ -67,7 +67,7 @@ fn formula_entry(op: &Op, index: usize, derivative: &Derivative) -> TokenStream 
     let reads = reads(&derivative.formula);
     let arguments = derivative.arguments.iter().map(|index| position(*index));
     let function = formula_name(op, index);
-    let mut tokens = quote!(Formula::new(&[#(#arguments),*], #function));
+    let mut tokens = quote!(GradientFormula::new(&[#(#arguments),*], #function));
     let mut add = |method: &str, read: &dyn Fn(&Place) -> Option<usize>| {
         let positions: Vec<_> = reads.values.iter().filter_map(read).map(position).collect();
         if !positions.is_empty() {

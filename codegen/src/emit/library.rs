@@ -157,6 +157,6 @@ fn row(op: &Op, Operator { symbol, reversed }: Operator) -> Option<TokenStream> 
     };
     let def = def_name(op);
     Some(quote! {
-        OperatorRow::new(Symbol::#symbol, OperandKind::#operand, #reversed, &defs::#def)
+        OperatorRow::new(Operation::#symbol, OperandKind::#operand, #reversed, &defs::#def)
     })
 }

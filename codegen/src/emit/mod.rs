@@ -172,7 +172,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Backward formulas, and forward ones that the spec writes.",
         siblings: &["raw"],
-        imports: "{*, autograd::{GradContext, Gradient}, generated::call, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
+        imports: "{*, autograd::{GradContext, Gradient}, generated::call, infer::{dtype, shape}, op::{Forward, GradientFormula, GradDef, Gradients, bits}}",
         emit: gradients::emit,
     },
     Emitter {
@@ -183,7 +183,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: false,
         doc: "The table of all operators, and calls by name.",
         siblings: &["defs", "raw"],
-        imports: "library::{Form, Library, OperandKind, OperatorRow, Roles, Symbol}",
+        imports: "library::{Form, Library, OperandKind, OperatorRow, Roles, Operation}",
         emit: library::emit,
     },
 ];

@@ -9,7 +9,7 @@ use super::kernels::element_type;
 use super::names::{Taken, local, parameter};
 use super::{Generation, bind};
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Element, Kind, NumberUse, Op, Symbol};
+use crate::model::{Element, Kind, NumberUse, Op, Operation};
 
 /// The body of a kernel for element type `T`, with elements computed as `C` and results of type `R`.
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> TokenStream {
@@ -163,8 +163,8 @@ impl Elements<'_> {
                 let element = is_element(operand);
                 let value = self.value(operand);
                 match symbol {
-                    Symbol::Neg if element => quote!(Arithmetic::neg(#value)),
-                    Symbol::Neg => quote!((-#value)),
+                    Operation::Neg if element => quote!(Arithmetic::neg(#value)),
+                    Operation::Neg => quote!((-#value)),
                     _ => quote!((!#value)),
                 }
             }
@@ -246,7 +246,7 @@ impl Elements<'_> {
         if depends_on_elements(self.op, inner) { converted } else { self.hoist(converted) }
     }
 
-    fn binary(&mut self, symbol: Symbol, a: &Expr, b: &Expr) -> TokenStream {
+    fn binary(&mut self, symbol: Operation, a: &Expr, b: &Expr) -> TokenStream {
         let elements = is_element(a);
         let (scalars, integers) = (a.ty.kind == Kind::Scalar, a.ty.kind == Kind::Int);
         if scalars && symbol.is_comparison() {
@@ -261,17 +261,17 @@ impl Elements<'_> {
             return quote!((#a #symbol #b));
         }
         match symbol {
-            Symbol::Add => quote!(Arithmetic::add(#a, #b)),
-            Symbol::Sub => quote!(Arithmetic::sub(#a, #b)),
-            Symbol::Mul => quote!(Arithmetic::mul(#a, #b)),
-            Symbol::Div => quote!(Arithmetic::div(#a, #b)),
-            Symbol::Rem => quote!(Arithmetic::rem(#a, #b)),
-            Symbol::Eq => quote!(Arithmetic::equal(#a, #b)),
-            Symbol::Ne => quote!((!Arithmetic::equal(#a, #b))),
-            Symbol::Lt => quote!(Ordered::lt(#a, #b)),
-            Symbol::Le => quote!(Ordered::le(#a, #b)),
-            Symbol::Gt => quote!(Ordered::gt(#a, #b)),
-            Symbol::Ge => quote!(Ordered::ge(#a, #b)),
+            Operation::Add => quote!(Arithmetic::add(#a, #b)),
+            Operation::Sub => quote!(Arithmetic::sub(#a, #b)),
+            Operation::Mul => quote!(Arithmetic::mul(#a, #b)),
+            Operation::Div => quote!(Arithmetic::div(#a, #b)),
+            Operation::Rem => quote!(Arithmetic::rem(#a, #b)),
+            Operation::Eq => quote!(Arithmetic::equal(#a, #b)),
+            Operation::Ne => quote!((!Arithmetic::equal(#a, #b))),
+            Operation::Lt => quote!(Ordered::lt(#a, #b)),
+            Operation::Le => quote!(Ordered::le(#a, #b)),
+            Operation::Gt => quote!(Ordered::gt(#a, #b)),
+            Operation::Ge => quote!(Ordered::ge(#a, #b)),
             _ => {
                 let symbol = punctuation(symbol);
                 quote!((#a #symbol #b))
@@ -280,8 +280,8 @@ impl Elements<'_> {
     }
 }
 
-fn is_arithmetic(symbol: Symbol) -> bool {
-    matches!(symbol, Symbol::Add | Symbol::Sub | Symbol::Mul | Symbol::Div | Symbol::Rem)
+fn is_arithmetic(symbol: Operation) -> bool {
+    matches!(symbol, Operation::Add | Operation::Sub | Operation::Mul | Operation::Div | Operation::Rem)
 }
 
 fn is_element(expr: &Expr) -> bool {

@@ -4,7 +4,7 @@
 //! written out, so equal texts mean equal expressions.
 
 use crate::model::expr::{Expr, ExprKind, IMAGINARY_UNIT, QUERIES, Variable};
-use crate::model::{Model, Op, Symbol};
+use crate::model::{Model, Op, Operation};
 
 /// The expression in one line.
 pub fn print(expr: &Expr, op: &Op, model: &Model) -> String {
@@ -51,7 +51,7 @@ impl Printer<'_> {
                 format!("{} {} {}", self.operand(a), if *and { "&&" } else { "||" }, self.operand(b))
             }
             ExprKind::Unary(symbol, operand) => {
-                let sign = if *symbol == Symbol::Neg { "-" } else { "!" };
+                let sign = if *symbol == Operation::Neg { "-" } else { "!" };
                 format!("{sign}{}", self.operand(operand))
             }
             ExprKind::If(condition, yes, no) => {

@@ -8,7 +8,7 @@ use opsmith_core::{DType, DTypeSet};
 use super::Context;
 use crate::diagnostics::{Span, catalogue};
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Combination, Kind, Op, Symbol, Ty};
+use crate::model::{Combination, Kind, Op, Operation, Ty};
 use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
 use crate::spec::yaml::{Key, Node};
@@ -115,7 +115,7 @@ pub(super) fn dtypes(op: &Op, rows: &[Combination]) -> Vec<Expr> {
     let is = |(argument, wanted): &(usize, DType)| {
         let tensor = plain(ExprKind::Variable(Variable::Arg(*argument)), Kind::Tensor);
         let given = plain(ExprKind::Query(Query::DType, Box::new(tensor), Vec::new()), Kind::DType);
-        plain(ExprKind::Binary(Symbol::Eq, Box::new(given), Box::new(dtype(*wanted))), Kind::Bool)
+        plain(ExprKind::Binary(Operation::Eq, Box::new(given), Box::new(dtype(*wanted))), Kind::Bool)
     };
     let both = |a: Expr, b: Expr| plain(ExprKind::Logical(true, Box::new(a), Box::new(b)), Kind::Bool);
     let of_result = |output: usize| {

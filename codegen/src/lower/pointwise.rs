@@ -8,7 +8,7 @@ use super::{Context, names};
 use crate::diagnostics::catalogue;
 use crate::expr::check::Mode;
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Body, Element, Infer, Kind, Op, Symbol, Ty};
+use crate::model::{Body, Element, Infer, Kind, Op, Operation, Ty};
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 
@@ -143,8 +143,8 @@ fn defined_for_dtypes(
             ExprKind::Binary(symbol, a, _) if a.ty.kind == Kind::Element => {
                 (symbol.spelling(), used, defined_for(*symbol), None)
             }
-            ExprKind::Unary(Symbol::Not, operand) if operand.ty.kind == Kind::Element => {
-                (Symbol::Not.spelling(), used, defined_for(Symbol::BitAnd), None)
+            ExprKind::Unary(Operation::Not, operand) if operand.ty.kind == Kind::Element => {
+                (Operation::Not.spelling(), used, defined_for(Operation::BitAnd), None)
             }
             _ => return,
         };
@@ -161,10 +161,10 @@ fn defined_for_dtypes(
 }
 
 /// The dtypes whose elements a symbol is defined for.
-fn defined_for(symbol: Symbol) -> DTypeSet {
+fn defined_for(symbol: Operation) -> DTypeSet {
     match symbol {
-        Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor | Symbol::Not => DTypeSet::INTEGRAL,
-        Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge => DTypeSet::REAL,
+        Operation::BitAnd | Operation::BitOr | Operation::BitXor | Operation::Not => DTypeSet::INTEGRAL,
+        Operation::Lt | Operation::Le | Operation::Gt | Operation::Ge => DTypeSet::REAL,
         _ => DTypeSet::ALL,
     }
 }

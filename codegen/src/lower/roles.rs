@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Context, Head};
 use crate::diagnostics::{Span, catalogue};
-use crate::model::{Arg, Kind, Op, Operator, Output, Role, Symbol};
+use crate::model::{Arg, Kind, Op, Operation, Operator, Output, Role};
 use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
 use crate::spec::schema::Schema;
@@ -23,8 +23,8 @@ pub(super) fn operators(
             Some(rest) => (true, rest.trim()),
             None => (false, text.as_str().trim()),
         };
-        let Some((symbol, _)) = Symbol::ALL.iter().find(|(_, known)| *known == spelling) else {
-            let known: Vec<&str> = Symbol::ALL.iter().map(|(_, known)| *known).collect();
+        let Some((symbol, _)) = Operation::ALL.iter().find(|(_, known)| *known == spelling) else {
+            let known: Vec<&str> = Operation::ALL.iter().map(|(_, known)| *known).collect();
             context.push(catalogue::symbol_unknown(text.span(), spelling, &known));
             continue;
         };

@@ -8,7 +8,7 @@ pub use opsmith_core::Query;
 use opsmith_core::rules::Rule;
 use opsmith_core::{DType, MemoryFormat};
 
-use super::{FunctionId, Kind, OpId, Symbol, Ty};
+use super::{FunctionId, Kind, OpId, Operation, Ty};
 
 /// The name of the imaginary unit in formulas and in derivatives of scalar functions.
 pub const IMAGINARY_UNIT: &str = "imaginary_unit";
@@ -60,11 +60,11 @@ pub enum ExprKind {
     /// A question about a value that needs no elements: `self.size(0)`.
     Query(Query, Box<Expr>, Vec<Expr>),
     /// An operator between plain numbers or elements.
-    Binary(Symbol, Box<Expr>, Box<Expr>),
+    Binary(Operation, Box<Expr>, Box<Expr>),
     /// `a && b` or `a || b`; true for `&&`.
     Logical(bool, Box<Expr>, Box<Expr>),
     /// `-a` or `!a` of a plain number, element or truth value.
-    Unary(Symbol, Box<Expr>),
+    Unary(Operation, Box<Expr>),
     /// `if c { a } else { b }`.
     If(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `{ let a = …; b }`.

@@ -26,7 +26,7 @@ pub use facts::{Deprecated, Facts, NumberUse, ValueUse};
 pub use function::{Function, FunctionReturn};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
 pub use names::ForeignNames;
-pub use roles::{Operator, Role, Symbol};
+pub use roles::{Operation, Operator, Role};
 pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
 pub use supplied::{Note, Supplied, SuppliedKernel};
 pub use ty::{ItemKind, Kind, Ty};

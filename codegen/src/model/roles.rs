@@ -1,12 +1,12 @@
 //! Rust operators that stand for calls, and the jobs of operators for the runtime.
 
-pub use opsmith_core::Symbol;
+pub use opsmith_core::Operation;
 
 /// A Rust operator that stands for a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Operator {
     /// The symbol.
-    pub symbol: Symbol,
+    pub symbol: Operation,
     /// Whether the operands are swapped: `2 - x` calls the operator with `x` first.
     pub reversed: bool,
 }

@@ -19,7 +19,7 @@ use opsmith_runtime::op::{
     ArgDef, ArgKind, ArgType, CustomOp, DefaultValue, ElementType, Inferred, KernelCall, KernelFn,
     KernelTable, Kernels, OpDef, ReturnDef, Schema,
 };
-use opsmith_runtime::op::{Formula, Forward, GradDef};
+use opsmith_runtime::op::{Forward, GradDef, GradientFormula};
 
 use super::gradient::{self, Bprop};
 use super::kernel::Kernel;
@@ -187,7 +187,7 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
     let all_inputs = (1u64 << inputs) - 1;
     // Without a gradient nothing is kept for it; asking for it is an error then.
     let reads = if active.bprop.is_some() { u64::MAX } else { 0 };
-    let formula = Formula {
+    let formula = GradientFormula {
         arguments: (0..inputs as u8).collect::<Vec<u8>>().leak(),
         reads_arguments: reads & all_inputs,
         reads_outputs: reads,

@@ -23,7 +23,7 @@ use super::queue::{Gradients, Queue, Waiting};
 use super::{anomaly, leaf, mode};
 use crate::error::{Error, Result};
 use crate::library::Roles;
-use crate::op::Formula;
+use crate::op::GradientFormula;
 use crate::tensor::Tensor;
 
 /// Gradients of a node's inputs, with the positions of their edges.
@@ -204,7 +204,7 @@ impl<'g, 'c> Pass<'g, 'c> {
         results: SmallVec<[Gradient; 2]>,
         node: &Node,
         call: &Call,
-        formula: &Formula,
+        formula: &GradientFormula,
         passed: &mut Passed,
     ) -> Result<()> {
         let count = formula.arguments.len();
@@ -340,7 +340,7 @@ fn after(node: &Node, extras: &Extras, passed: Passed, gradients: &Gradients) ->
 }
 
 #[cold]
-fn in_formula(error: Error, call: &Call, formula: &Formula) -> Error {
+fn in_formula(error: Error, call: &Call, formula: &GradientFormula) -> Error {
     let names: Vec<_> = formula
         .arguments
         .iter()

@@ -14,7 +14,7 @@ use crate::arg::Arg;
 use crate::device::Device;
 use crate::dispatch;
 use crate::error::Result;
-use crate::op::{Formula, GradDef, OpDef, Outputs};
+use crate::op::{GradDef, GradientFormula, OpDef, Outputs};
 use crate::tensor::Tensor;
 
 /// The functional form, recorded.
@@ -87,11 +87,12 @@ impl Recording {
         wanted: u64,
     ) -> Result<Option<Recording>> {
         let device = device_of(args);
-        let needed = |formula: &&Formula| {
+        let needed = |formula: &&GradientFormula| {
             formula.is_for(device) && formula.arguments.iter().any(|index| wanted & (1 << index) != 0)
         };
-        let reads =
-            |formula: &Formula| [formula.reads_arguments, formula.reads_outputs, formula.reads_attributes];
+        let reads = |formula: &GradientFormula| {
+            [formula.reads_arguments, formula.reads_outputs, formula.reads_attributes]
+        };
         let all = grad.formulas.iter().filter(needed).map(reads);
         let Some([reads_arguments, reads_outputs, reads_attributes]) =
             all.reduce(|a, b| [a[0] | b[0], a[1] | b[1], a[2] | b[2]])

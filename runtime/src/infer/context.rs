@@ -16,7 +16,7 @@ use crate::arg::Arg;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::facts::ValueUse;
-use crate::infer::symbolic::{Argument, Condition, Context, Guard, Meta, Shape, Size, Symbols};
+use crate::infer::symbolic::{ArgumentMeta, Condition, Context, Guard, Meta, Shape, Size, Symbols};
 use crate::op::{ArgDef, ArgKind, Inferred, OpDef, OutSpec};
 use crate::tensor::Tensor;
 
@@ -63,13 +63,13 @@ impl From<usize> for Key<'_> {
 /// ```
 pub struct InferContext<'a> {
     op: &'static OpDef,
-    args: &'a [Argument<'a>],
+    args: &'a [ArgumentMeta<'a>],
     context: &'a mut Context,
     outs: SmallVec<[(Option<Shape>, Option<DType>); 2]>,
 }
 
 impl<'a> InferContext<'a> {
-    pub(crate) fn new(op: &'static OpDef, args: &'a [Argument<'a>], context: &'a mut Context) -> Self {
+    pub(crate) fn new(op: &'static OpDef, args: &'a [ArgumentMeta<'a>], context: &'a mut Context) -> Self {
         let outs = SmallVec::from_elem((None, None), op.schema.returns.len());
         InferContext { op, args, context, outs }
     }
@@ -95,9 +95,9 @@ impl<'a> InferContext<'a> {
     /// If there is no such input.
     pub fn instances<'k>(&self, key: impl Into<Key<'k>>) -> Result<usize> {
         Ok(match self.args[self.find(key.into(), true)?] {
-            Argument::Tensor(_) => 1,
-            Argument::Tensors(metas) => metas.len(),
-            Argument::OptionalTensors(metas) => metas.len(),
+            ArgumentMeta::Tensor(_) => 1,
+            ArgumentMeta::Tensors(metas) => metas.len(),
+            ArgumentMeta::OptionalTensors(metas) => metas.len(),
             _ => 0,
         })
     }
@@ -131,8 +131,8 @@ impl<'a> InferContext<'a> {
     pub fn variadic_input<'k>(&self, key: impl Into<Key<'k>>, position: usize) -> Result<Option<&'a Meta>> {
         let at = self.find(key.into(), true)?;
         let found = match self.args[at] {
-            Argument::Tensors(metas) => metas.get(position).map(Some),
-            Argument::OptionalTensors(metas) => metas.get(position).map(Option::as_ref),
+            ArgumentMeta::Tensors(metas) => metas.get(position).map(Some),
+            ArgumentMeta::OptionalTensors(metas) => metas.get(position).map(Option::as_ref),
             _ => {
                 let name = self.op.schema.args[at].name;
                 return Err(Error::argument(format!("the input `{name}` is no list of tensors"))
@@ -347,8 +347,8 @@ impl<'a> InferContext<'a> {
     /// An input that is a single tensor.
     fn one(&self, at: usize) -> Result<Option<&'a Meta>> {
         match self.args[at] {
-            Argument::Tensor(meta) => Ok(Some(meta)),
-            Argument::Tensors(_) | Argument::OptionalTensors(_) => {
+            ArgumentMeta::Tensor(meta) => Ok(Some(meta)),
+            ArgumentMeta::Tensors(_) | ArgumentMeta::OptionalTensors(_) => {
                 let name = self.op.schema.args[at].name;
                 Err(Error::argument(format!("the input `{name}` is a list of tensors"))
                     .with_help("ask for each with `variadic_input`, and for how many with `instances`"))
@@ -388,7 +388,7 @@ pub fn infer_by(
 ) -> Result<Inferred> {
     let metas: SmallVec<[Described; 8]> =
         op.schema.args.iter().zip(args).map(|(def, arg)| Described::of(*arg, def.value)).collect();
-    let arguments: SmallVec<[Argument<'_>; 8]> =
+    let arguments: SmallVec<[ArgumentMeta<'_>; 8]> =
         metas.iter().zip(args).map(|(meta, arg)| meta.argument(*arg)).collect();
     let mut context = Context::new();
     let mut call = InferContext::new(op, &arguments, &mut context);
@@ -436,12 +436,12 @@ impl Described {
         }
     }
 
-    fn argument<'a>(&'a self, arg: Arg<'a>) -> Argument<'a> {
+    fn argument<'a>(&'a self, arg: Arg<'a>) -> ArgumentMeta<'a> {
         match self {
-            Described::One(meta) => Argument::Tensor(meta),
-            Described::Many(metas) => Argument::Tensors(metas),
-            Described::Some(metas) => Argument::OptionalTensors(metas),
-            Described::No => Argument::Plain(arg),
+            Described::One(meta) => ArgumentMeta::Tensor(meta),
+            Described::Many(metas) => ArgumentMeta::Tensors(metas),
+            Described::Some(metas) => ArgumentMeta::OptionalTensors(metas),
+            Described::No => ArgumentMeta::Plain(arg),
         }
     }
 }

@@ -23,10 +23,10 @@ mod uncompiled;
 
 pub use call::Call;
 pub use condition::{Condition, Context, Guard};
-pub use infer::{Inference, Outputs, infer};
+pub use infer::{Inference, OutputsMeta, infer};
 pub(crate) use rules::broadcast_shapes;
 pub use shape::Shape;
 pub use size::Size;
 pub use symbols::{Bindings, Derivation, Origin, Symbol, SymbolInfo, Symbols};
-pub use tensor_meta::{Argument, Meta, Strides};
+pub use tensor_meta::{ArgumentMeta, Meta, Strides};
 pub use uncompiled::{Uncompiled, infer_uncompiled};

@@ -3,25 +3,25 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use crate::model::Symbol;
+use crate::model::Operation;
 
-pub fn punctuation(symbol: Symbol) -> TokenStream {
+pub fn punctuation(symbol: Operation) -> TokenStream {
     match symbol {
-        Symbol::Add => quote!(+),
-        Symbol::Sub | Symbol::Neg => quote!(-),
-        Symbol::Mul => quote!(*),
-        Symbol::Div => quote!(/),
-        Symbol::Rem => quote!(%),
-        Symbol::Not => quote!(!),
-        Symbol::BitAnd => quote!(&),
-        Symbol::BitOr => quote!(|),
-        Symbol::BitXor => quote!(^),
-        Symbol::Eq => quote!(==),
-        Symbol::Ne => quote!(!=),
-        Symbol::Lt => quote!(<),
-        Symbol::Le => quote!(<=),
-        Symbol::Gt => quote!(>),
-        Symbol::Ge => quote!(>=),
+        Operation::Add => quote!(+),
+        Operation::Sub | Operation::Neg => quote!(-),
+        Operation::Mul => quote!(*),
+        Operation::Div => quote!(/),
+        Operation::Rem => quote!(%),
+        Operation::Not => quote!(!),
+        Operation::BitAnd => quote!(&),
+        Operation::BitOr => quote!(|),
+        Operation::BitXor => quote!(^),
+        Operation::Eq => quote!(==),
+        Operation::Ne => quote!(!=),
+        Operation::Lt => quote!(<),
+        Operation::Le => quote!(<=),
+        Operation::Gt => quote!(>),
+        Operation::Ge => quote!(>=),
     }
 }
 

@@ -11,24 +11,24 @@ use super::overload::cost;
 use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
 use crate::model::expr::{Expr, ExprKind};
-use crate::model::{Kind, OpId, Operator, Symbol, Ty};
+use crate::model::{Kind, OpId, Operation, Operator, Ty};
 
-fn symbol_of(op: &BinOp) -> Option<Symbol> {
+fn symbol_of(op: &BinOp) -> Option<Operation> {
     Some(match op {
-        BinOp::Add(_) => Symbol::Add,
-        BinOp::Sub(_) => Symbol::Sub,
-        BinOp::Mul(_) => Symbol::Mul,
-        BinOp::Div(_) => Symbol::Div,
-        BinOp::Rem(_) => Symbol::Rem,
-        BinOp::BitAnd(_) => Symbol::BitAnd,
-        BinOp::BitOr(_) => Symbol::BitOr,
-        BinOp::BitXor(_) => Symbol::BitXor,
-        BinOp::Eq(_) => Symbol::Eq,
-        BinOp::Ne(_) => Symbol::Ne,
-        BinOp::Lt(_) => Symbol::Lt,
-        BinOp::Le(_) => Symbol::Le,
-        BinOp::Gt(_) => Symbol::Gt,
-        BinOp::Ge(_) => Symbol::Ge,
+        BinOp::Add(_) => Operation::Add,
+        BinOp::Sub(_) => Operation::Sub,
+        BinOp::Mul(_) => Operation::Mul,
+        BinOp::Div(_) => Operation::Div,
+        BinOp::Rem(_) => Operation::Rem,
+        BinOp::BitAnd(_) => Operation::BitAnd,
+        BinOp::BitOr(_) => Operation::BitOr,
+        BinOp::BitXor(_) => Operation::BitXor,
+        BinOp::Eq(_) => Operation::Eq,
+        BinOp::Ne(_) => Operation::Ne,
+        BinOp::Lt(_) => Operation::Lt,
+        BinOp::Le(_) => Operation::Le,
+        BinOp::Gt(_) => Operation::Gt,
+        BinOp::Ge(_) => Operation::Ge,
         _ => return None,
     })
 }
@@ -59,7 +59,7 @@ impl Checker<'_> {
         let left = if right.ty.is_number() { self.native_as(left, &int) } else { left };
         let right = if left.ty.is_number() { self.native_as(right, &int) } else { right };
         let (left, right) = self.common_operands(symbol, left, right, place)?;
-        let whole = left.ty.kind == Kind::Int && matches!(symbol, Symbol::Div | Symbol::Rem);
+        let whole = left.ty.kind == Kind::Int && matches!(symbol, Operation::Div | Operation::Rem);
         if whole && matches!(right.kind, ExprKind::Int(0)) {
             return self.refuse(catalogue::division_by_zero(self.at(&right.range)));
         }
@@ -71,12 +71,12 @@ impl Checker<'_> {
     /// Both operands in the type of plain arithmetic.
     fn common_operands(
         &mut self,
-        symbol: Symbol,
+        symbol: Operation,
         left: Expr,
         right: Expr,
         place: Range<usize>,
     ) -> Option<(Expr, Expr)> {
-        let equality = matches!(symbol, Symbol::Eq | Symbol::Ne);
+        let equality = matches!(symbol, Operation::Eq | Operation::Ne);
         if equality && is_comparable(&left.ty) && same_kind(&left.ty, &right.ty) {
             return Some((left, right));
         }
@@ -112,8 +112,8 @@ impl Checker<'_> {
 
     /// Whether a real element is combined with a possibly complex one, where the result may be complex: then both are
     /// computed as elements. These have no order.
-    fn promotes(&self, a: &Expr, b: &Expr, symbol: Symbol) -> bool {
-        let ordered = symbol.is_comparison() && !matches!(symbol, Symbol::Eq | Symbol::Ne);
+    fn promotes(&self, a: &Expr, b: &Expr, symbol: Operation) -> bool {
+        let ordered = symbol.is_comparison() && !matches!(symbol, Operation::Eq | Operation::Ne);
         let mixed = matches!(
             (&a.ty.kind, &b.ty.kind),
             (Kind::RealElement, Kind::Scalar) | (Kind::Scalar, Kind::RealElement)
@@ -134,8 +134,8 @@ impl Checker<'_> {
     pub(super) fn unary(&mut self, unary: &syn::ExprUnary, range: Range<usize>) -> Option<Expr> {
         let place = self.places.of(&unary.op);
         let symbol = match unary.op {
-            UnOp::Neg(_) => Symbol::Neg,
-            UnOp::Not(_) => Symbol::Not,
+            UnOp::Neg(_) => Operation::Neg,
+            UnOp::Not(_) => Operation::Not,
             _ => return self.refuse(catalogue::operator_without_meaning(self.at(&place))),
         };
         let operand = draft::settled(self.expr(&unary.expr)?);
@@ -144,23 +144,23 @@ impl Checker<'_> {
         }
         // A negative literal is a literal.
         match (symbol, &operand.kind) {
-            (Symbol::Neg, ExprKind::Int(value)) => {
+            (Operation::Neg, ExprKind::Int(value)) => {
                 return Some(Expr { kind: ExprKind::Int(value.wrapping_neg()), ty: operand.ty, range });
             }
-            (Symbol::Neg, ExprKind::Float(value)) => {
+            (Operation::Neg, ExprKind::Float(value)) => {
                 return Some(Expr { kind: ExprKind::Float(-value), ty: operand.ty, range });
             }
             _ => {}
         }
         let fits = match symbol {
-            Symbol::Not => matches!(operand.ty.kind, Kind::Bool | Kind::Element),
+            Operation::Not => matches!(operand.ty.kind, Kind::Bool | Kind::Element),
             _ => matches!(
                 operand.ty.kind,
                 Kind::Int | Kind::Float | Kind::Scalar | Kind::Element | Kind::RealElement
             ),
         };
         if !fits || operand.ty.optional {
-            let sign = if symbol == Symbol::Neg { "-" } else { "!" };
+            let sign = if symbol == Operation::Neg { "-" } else { "!" };
             let hint =
                 operand.ty.optional.then_some("test it with `is_some()` and take it with `unwrap()` first");
             let types = [operand.ty.to_string()];
@@ -173,7 +173,7 @@ impl Checker<'_> {
     /// The call for a symbol between tensors, of the operator that declares it.
     fn tensor_operator(
         &mut self,
-        symbol: Symbol,
+        symbol: Operation,
         mut operands: Vec<Expr>,
         place: Range<usize>,
         range: Range<usize>,
@@ -216,13 +216,13 @@ impl Checker<'_> {
 }
 
 /// The comparison of `b` and `a` that is equivalent to one of `a` and `b`.
-fn mirrored(symbol: Symbol) -> Option<Symbol> {
+fn mirrored(symbol: Operation) -> Option<Operation> {
     Some(match symbol {
-        Symbol::Lt => Symbol::Gt,
-        Symbol::Le => Symbol::Ge,
-        Symbol::Gt => Symbol::Lt,
-        Symbol::Ge => Symbol::Le,
-        Symbol::Eq | Symbol::Ne => symbol,
+        Operation::Lt => Operation::Gt,
+        Operation::Le => Operation::Ge,
+        Operation::Gt => Operation::Lt,
+        Operation::Ge => Operation::Le,
+        Operation::Eq | Operation::Ne => symbol,
         _ => return None,
     })
 }
@@ -243,12 +243,12 @@ fn rank(ty: &Ty) -> Option<u8> {
 
 /// Whether a symbol is defined between two values of a type. Whether it is defined for every dtype of the elements is
 /// checked with the operator's `dtypes`.
-fn has_symbol(kind: &Kind, symbol: Symbol) -> bool {
-    let bits = matches!(symbol, Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor);
+fn has_symbol(kind: &Kind, symbol: Operation) -> bool {
+    let bits = matches!(symbol, Operation::BitAnd | Operation::BitOr | Operation::BitXor);
     match kind {
-        Kind::Bool => bits || matches!(symbol, Symbol::Eq | Symbol::Ne),
+        Kind::Bool => bits || matches!(symbol, Operation::Eq | Operation::Ne),
         Kind::Float => !bits,
-        Kind::Scalar => !bits && symbol != Symbol::Rem,
+        Kind::Scalar => !bits && symbol != Operation::Rem,
         _ => true,
     }
 }

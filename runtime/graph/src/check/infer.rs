@@ -8,7 +8,7 @@ use std::fmt;
 
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::infer::symbolic::{
-    Argument, Condition, Context, Guard, Inference, Meta, Outputs, Size, infer,
+    ArgumentMeta, Condition, Context, Guard, Inference, Meta, OutputsMeta, Size, infer,
 };
 use opsmith_runtime::internals::Owned;
 use opsmith_runtime::op::OpDef;
@@ -76,7 +76,7 @@ pub(crate) struct CallInference {
 /// A cached inference.
 struct Known {
     args: Vec<Owned>,
-    outputs: Outputs,
+    outputs: OutputsMeta,
 }
 
 /// Number of cached calls per operator.
@@ -87,7 +87,12 @@ impl CallInference {
     ///
     /// # Errors
     /// Errors at all sizes, and results that cannot be inferred before sizes are known, with the operator.
-    pub fn call(&mut self, op: &'static OpDef, args: &[Argument<'_>], site: &Site) -> Result<Outputs> {
+    pub fn call(
+        &mut self,
+        op: &'static OpDef,
+        args: &[ArgumentMeta<'_>],
+        site: &Site,
+    ) -> Result<OutputsMeta> {
         // The conditions of the cached call are already assumed.
         let same = |known: &&Known| known.args.iter().zip(args).all(|(known, arg)| same(known, arg));
         if let Some(known) = self.known.get(op.name).and_then(|known| known.iter().find(same)) {
@@ -170,15 +175,15 @@ impl CallInference {
 }
 
 /// Whether an argument equals a cached one for the purpose of inference.
-fn same(known: &Owned, arg: &Argument<'_>) -> bool {
+fn same(known: &Owned, arg: &ArgumentMeta<'_>) -> bool {
     match (known, arg) {
-        (Owned::Tensor(a), Argument::Tensor(b)) => same_meta(a, b),
-        (Owned::Tensors(a), Argument::Tensors(b)) => {
+        (Owned::Tensor(a), ArgumentMeta::Tensor(b)) => same_meta(a, b),
+        (Owned::Tensors(a), ArgumentMeta::Tensors(b)) => {
             a.len() == b.len() && a.iter().zip(*b).all(|(a, b)| same_meta(a, b))
         }
-        (Owned::Int(a), Argument::Int(b)) => a == *b && !a.is_unknown(),
-        (Owned::Ints(a), Argument::Ints(b)) => a == b && !a.iter().any(Size::is_unknown),
-        (Owned::Plain(a), Argument::Plain(b)) => values_equal(a, &b.to_value()),
+        (Owned::Int(a), ArgumentMeta::Int(b)) => a == *b && !a.is_unknown(),
+        (Owned::Ints(a), ArgumentMeta::Ints(b)) => a == b && !a.iter().any(Size::is_unknown),
+        (Owned::Plain(a), ArgumentMeta::Plain(b)) => values_equal(a, &b.to_value()),
         _ => false,
     }
 }

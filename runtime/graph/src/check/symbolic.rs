@@ -25,7 +25,7 @@ pub(crate) struct SymbolicGraph<'a> {
 
 /// An argument, owned while inference reads it.
 enum Held<'a> {
-    Given(symbolic::Argument<'a>),
+    Given(symbolic::ArgumentMeta<'a>),
     Tensors(Vec<Meta>),
     OptionalTensors(Vec<Option<Meta>>),
 }
@@ -82,24 +82,24 @@ impl<'a> SymbolicGraph<'a> {
         let mut held: Vec<Held<'_>> = Vec::with_capacity(node.args.len());
         for arg in &node.args {
             held.push(match arg {
-                Argument::Tensor(id) => Held::Given(symbolic::Argument::Tensor(meta(id))),
+                Argument::Tensor(id) => Held::Given(symbolic::ArgumentMeta::Tensor(meta(id))),
                 Argument::Tensors(ids) => Held::Tensors(ids.iter().map(|id| meta(id).clone()).collect()),
                 Argument::OptionalTensors(ids) => Held::OptionalTensors(
                     ids.iter().map(|id| id.as_ref().map(|id| meta(id).clone())).collect(),
                 ),
-                Argument::Value(value) => Held::Given(symbolic::Argument::Plain(value.as_arg())),
-                Argument::Int(size) => Held::Given(symbolic::Argument::Int(size)),
-                Argument::Ints(sizes) => Held::Given(symbolic::Argument::Ints(sizes)),
+                Argument::Value(value) => Held::Given(symbolic::ArgumentMeta::Plain(value.as_arg())),
+                Argument::Int(size) => Held::Given(symbolic::ArgumentMeta::Int(size)),
+                Argument::Ints(sizes) => Held::Given(symbolic::ArgumentMeta::Ints(sizes)),
                 // Rules do not support such numbers: the traced result stays.
                 Argument::Scalar(_) | Argument::Float(_) => return self.results(node),
             });
         }
-        let args: Vec<symbolic::Argument<'_>> = held
+        let args: Vec<symbolic::ArgumentMeta<'_>> = held
             .iter()
             .map(|held| match held {
                 Held::Given(arg) => *arg,
-                Held::Tensors(metas) => symbolic::Argument::Tensors(metas),
-                Held::OptionalTensors(metas) => symbolic::Argument::OptionalTensors(metas),
+                Held::Tensors(metas) => symbolic::ArgumentMeta::Tensors(metas),
+                Held::OptionalTensors(metas) => symbolic::ArgumentMeta::OptionalTensors(metas),
             })
             .collect();
         let outputs = inference.call(op, &args, &node.site)?;

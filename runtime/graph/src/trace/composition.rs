@@ -8,7 +8,7 @@ use opsmith_runtime::autograd;
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::infer::symbolic::{
-    Argument, Condition, Context, Guard, Meta, Outputs, Shape, Size, Strides,
+    ArgumentMeta, Condition, Context, Guard, Meta, OutputsMeta, Shape, Size, Strides,
 };
 use opsmith_runtime::internals::{Outcome, Owned, concrete, infer_at_samples, operands, with_numbers};
 use opsmith_runtime::op::OpDef;
@@ -27,22 +27,22 @@ const RANKS: std::ops::Range<usize> = 0..6;
 /// thread traces a function.
 pub fn infer_composition(
     op: &'static OpDef,
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
     context: &mut Context,
-) -> Result<Outputs> {
+) -> Result<OutputsMeta> {
     let mut unknown_rank = false;
     args.iter().for_each(|arg| arg.for_each_meta(|meta| unknown_rank |= meta.shape.rank().is_none()));
     let inferred = if unknown_rank { at_ranks(op, args, context) } else { at_sizes(op, args, context) };
     inferred.map_err(|error| error.in_op(op.name, operands(op, args, &context.symbols)))
 }
 
-fn at_sizes(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
+fn at_sizes(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context) -> Result<OutputsMeta> {
     if let Some(outcome) = run_composition(op, args, &Size::known) {
         return outcome.map(concrete);
     }
     if let Some(sampled) = infer_at_samples(op, args, context, run_composition)? {
         let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
-        return Ok(Outputs { outs, compute, present });
+        return Ok(OutputsMeta { outs, compute, present });
     }
     // Perhaps no accepted point was tried; the error at the example values is more specific.
     let example = |size: &Size| {
@@ -64,7 +64,7 @@ fn at_sizes(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) ->
 /// Errors of its operators.
 fn run_composition(
     op: &'static OpDef,
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
     value_of: &dyn Fn(&Size) -> Option<i64>,
 ) -> Option<Result<Outcome>> {
     let composite = op.composite?;
@@ -77,8 +77,8 @@ fn run_composition(
 }
 
 /// The common result of all ranks that the composition accepts: dtypes, and ranks of results, whose sizes stay unknown.
-fn at_ranks(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
-    let mut common: Option<Outputs> = None;
+fn at_ranks(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context) -> Result<OutputsMeta> {
+    let mut common: Option<OutputsMeta> = None;
     let mut refused = None;
     for rank in RANKS {
         match at_rank(op, args, context, rank) {
@@ -109,7 +109,12 @@ fn tried(error: Error) -> Error {
 /// Values tried for unknown sizes, until one is accepted.
 const SIZES: [i64; 6] = [6, 12, 4, 2, 3, 1];
 
-fn at_rank(op: &'static OpDef, args: &[Argument<'_>], context: &Context, rank: usize) -> Result<Outputs> {
+fn at_rank(
+    op: &'static OpDef,
+    args: &[ArgumentMeta<'_>],
+    context: &Context,
+    rank: usize,
+) -> Result<OutputsMeta> {
     let owned = args.iter().map(|arg| {
         let mut owned = Owned::of(*arg);
         owned.for_each_meta(&mut |meta| {
@@ -120,7 +125,7 @@ fn at_rank(op: &'static OpDef, args: &[Argument<'_>], context: &Context, rank: u
         owned
     });
     let owned: Vec<Owned> = owned.collect();
-    let args: Vec<Argument<'_>> = owned.iter().map(Owned::as_argument).collect();
+    let args: Vec<ArgumentMeta<'_>> = owned.iter().map(Owned::as_argument).collect();
     let mut refused = Error::not_implemented("the operator has neither a kernel nor a composition");
     for start in SIZES {
         let value = |size: &Size| {
@@ -145,7 +150,7 @@ fn at_rank(op: &'static OpDef, args: &[Argument<'_>], context: &Context, rank: u
 }
 
 /// The common part of two results, stored in the first.
-fn unite(common: &mut Outputs, other: &Outputs) -> Result<()> {
+fn unite(common: &mut OutputsMeta, other: &OutputsMeta) -> Result<()> {
     let kinds_equal = common.outs.len() == other.outs.len()
         && common.present == other.present
         && common.outs.iter().zip(&other.outs).all(|(a, b)| a.dtype == b.dtype);

@@ -8,7 +8,7 @@ use opsmith_runtime::arg::Arg;
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::facts::ValueUse;
-use opsmith_runtime::infer::symbolic::{Argument, Context, Inference, Meta, Origin, Size, Symbol, infer};
+use opsmith_runtime::infer::symbolic::{ArgumentMeta, Context, Inference, Meta, Origin, Size, Symbol, infer};
 use opsmith_runtime::internals::{Owned, TensorInternals as _};
 use opsmith_runtime::op::{ArgDef, OpDef, Outputs};
 use opsmith_runtime::tensor::Tensor;
@@ -46,7 +46,7 @@ pub(crate) fn call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         return Err(must_be_known(op, args));
     }
     let owned: Vec<Owned> = args.iter().map(|arg| described(*arg)).collect();
-    let arguments: Vec<Argument<'_>> = owned.iter().map(Owned::as_argument).collect();
+    let arguments: Vec<ArgumentMeta<'_>> = owned.iter().map(Owned::as_argument).collect();
     let mut context = Context::new();
     let Inference::Tensors(outputs) = infer(op, &arguments, &mut context)? else {
         return Err(must_be_known(op, args));

@@ -14,8 +14,8 @@ use crate::op::*;
 use crate::pointwise::map1;
 use crate::tensor::Tensor;
 
-const fn only(backend: Backend, reads: u64, backward: fn(&GradContext<'_>) -> Formulas) -> Formula {
-    Formula {
+const fn only(backend: Backend, reads: u64, backward: fn(&GradContext<'_>) -> Formulas) -> GradientFormula {
+    GradientFormula {
         arguments: &[0],
         reads_arguments: reads,
         reads_outputs: 0,

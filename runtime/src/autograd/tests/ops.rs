@@ -56,8 +56,15 @@ pub const fn formula(
     reads_outputs: u64,
     reads_attributes: u64,
     backward: fn(&GradContext<'_>) -> Formulas,
-) -> Formula {
-    Formula { arguments, reads_arguments, reads_outputs, reads_attributes, backends: u8::MAX, backward }
+) -> GradientFormula {
+    GradientFormula {
+        arguments,
+        reads_arguments,
+        reads_outputs,
+        reads_attributes,
+        backends: u8::MAX,
+        backward,
+    }
 }
 
 pub const fn cpu(kernels: &[(DType, KernelFn)]) -> KernelTable {

@@ -5,7 +5,7 @@ use opsmith_core::DType;
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::Error;
-use crate::infer::symbolic::{Argument, Size};
+use crate::infer::symbolic::{ArgumentMeta, Size};
 use crate::lists::{AnyLists, Text};
 use crate::op::ArgDef;
 use crate::scalar::Scalar;
@@ -16,14 +16,14 @@ pub trait Attribute<'a>: Sized {
     const NAME: &'static str;
 
     /// The attribute as this type; `None` if it has another type.
-    fn read(arg: Argument<'a>) -> Option<Self>;
+    fn read(arg: ArgumentMeta<'a>) -> Option<Self>;
 }
 
 macro_rules! attributes {
     ($($ty:ty, $name:literal, $pattern:pat => $value:expr;)*) => {$(
         impl<'a> Attribute<'a> for $ty {
             const NAME: &'static str = $name;
-            fn read(arg: Argument<'a>) -> Option<$ty> {
+            fn read(arg: ArgumentMeta<'a>) -> Option<$ty> {
                 match arg {
                     $pattern => $value,
                     _ => None,
@@ -34,23 +34,23 @@ macro_rules! attributes {
 }
 
 attributes! {
-    bool, "a bool", Argument::Plain(Arg::Bool(value)) => Some(value);
-    f64, "a float", Argument::Plain(Arg::Float(value)) => Some(value);
-    &'a str, "a str", Argument::Plain(Arg::Str(value)) => Some(value);
-    DType, "a dtype", Argument::Plain(Arg::DType(value)) => Some(value);
-    Device, "a device", Argument::Plain(Arg::Device(value)) => Some(value);
-    Scalar, "a number", Argument::Plain(Arg::Scalar(value)) => Some(value);
-    &'a [f64], "a list of floats", Argument::Plain(Arg::Floats(values)) => Some(values);
-    &'a [bool], "a list of bools", Argument::Plain(Arg::Bools(values)) => Some(values);
-    &'a [Scalar], "a list of numbers", Argument::Plain(Arg::Scalars(values)) => Some(values);
-    &'a [Text], "a list of strs", Argument::Plain(Arg::Strs(values)) => Some(values);
-    &'a [DType], "a list of dtypes", Argument::Plain(Arg::DTypes(values)) => Some(values);
-    AnyLists<'a>, "a list of lists", Argument::Plain(Arg::Lists(lists)) => Some(lists);
+    bool, "a bool", ArgumentMeta::Plain(Arg::Bool(value)) => Some(value);
+    f64, "a float", ArgumentMeta::Plain(Arg::Float(value)) => Some(value);
+    &'a str, "a str", ArgumentMeta::Plain(Arg::Str(value)) => Some(value);
+    DType, "a dtype", ArgumentMeta::Plain(Arg::DType(value)) => Some(value);
+    Device, "a device", ArgumentMeta::Plain(Arg::Device(value)) => Some(value);
+    Scalar, "a number", ArgumentMeta::Plain(Arg::Scalar(value)) => Some(value);
+    &'a [f64], "a list of floats", ArgumentMeta::Plain(Arg::Floats(values)) => Some(values);
+    &'a [bool], "a list of bools", ArgumentMeta::Plain(Arg::Bools(values)) => Some(values);
+    &'a [Scalar], "a list of numbers", ArgumentMeta::Plain(Arg::Scalars(values)) => Some(values);
+    &'a [Text], "a list of strs", ArgumentMeta::Plain(Arg::Strs(values)) => Some(values);
+    &'a [DType], "a list of dtypes", ArgumentMeta::Plain(Arg::DTypes(values)) => Some(values);
+    AnyLists<'a>, "a list of lists", ArgumentMeta::Plain(Arg::Lists(lists)) => Some(lists);
 }
 
 impl Attribute<'_> for i64 {
     const NAME: &'static str = "an int";
-    fn read(arg: Argument<'_>) -> Option<i64> {
+    fn read(arg: ArgumentMeta<'_>) -> Option<i64> {
         Size::read(arg)?.known()
     }
 }
@@ -58,10 +58,10 @@ impl Attribute<'_> for i64 {
 /// An integer that may be symbolic.
 impl Attribute<'_> for Size {
     const NAME: &'static str = "an int";
-    fn read(arg: Argument<'_>) -> Option<Size> {
+    fn read(arg: ArgumentMeta<'_>) -> Option<Size> {
         match arg {
-            Argument::Int(size) => Some(size.clone()),
-            Argument::Plain(Arg::Int(value)) => Some(Size::Const(value)),
+            ArgumentMeta::Int(size) => Some(size.clone()),
+            ArgumentMeta::Plain(Arg::Int(value)) => Some(Size::Const(value)),
             _ => None,
         }
     }
@@ -69,7 +69,7 @@ impl Attribute<'_> for Size {
 
 impl Attribute<'_> for Vec<i64> {
     const NAME: &'static str = "a list of ints";
-    fn read(arg: Argument<'_>) -> Option<Vec<i64>> {
+    fn read(arg: ArgumentMeta<'_>) -> Option<Vec<i64>> {
         Vec::<Size>::read(arg)?.iter().map(Size::known).collect()
     }
 }
@@ -77,10 +77,10 @@ impl Attribute<'_> for Vec<i64> {
 /// Integers that may be symbolic.
 impl Attribute<'_> for Vec<Size> {
     const NAME: &'static str = "a list of ints";
-    fn read(arg: Argument<'_>) -> Option<Vec<Size>> {
+    fn read(arg: ArgumentMeta<'_>) -> Option<Vec<Size>> {
         match arg {
-            Argument::Ints(sizes) => Some(sizes.to_vec()),
-            Argument::Plain(Arg::Ints(values)) => {
+            ArgumentMeta::Ints(sizes) => Some(sizes.to_vec()),
+            ArgumentMeta::Plain(Arg::Ints(values)) => {
                 Some(values.iter().map(|value| Size::Const(*value)).collect())
             }
             _ => None,
@@ -91,9 +91,9 @@ impl Attribute<'_> for Vec<Size> {
 /// An attribute that may be absent.
 impl<'a, T: Attribute<'a>> Attribute<'a> for Option<T> {
     const NAME: &'static str = T::NAME;
-    fn read(arg: Argument<'a>) -> Option<Option<T>> {
+    fn read(arg: ArgumentMeta<'a>) -> Option<Option<T>> {
         match arg {
-            Argument::Plain(Arg::None) => Some(None),
+            ArgumentMeta::Plain(Arg::None) => Some(None),
             present => T::read(present).map(Some),
         }
     }
@@ -101,10 +101,10 @@ impl<'a, T: Attribute<'a>> Attribute<'a> for Option<T> {
 
 /// The error of an attribute requested as a wrong type.
 #[cold]
-pub(super) fn refused<'a, T: Attribute<'a>>(def: &ArgDef, arg: Argument<'a>) -> Error {
+pub(super) fn refused<'a, T: Attribute<'a>>(def: &ArgDef, arg: ArgumentMeta<'a>) -> Error {
     let open = match arg {
-        Argument::Int(size) => size.known().is_none(),
-        Argument::Ints(sizes) => sizes.iter().any(|size| size.known().is_none()),
+        ArgumentMeta::Int(size) => size.known().is_none(),
+        ArgumentMeta::Ints(sizes) => sizes.iter().any(|size| size.known().is_none()),
         _ => false,
     };
     if open && (i64::NAME == T::NAME || Vec::<i64>::NAME == T::NAME) {
@@ -112,10 +112,10 @@ pub(super) fn refused<'a, T: Attribute<'a>>(def: &ArgDef, arg: Argument<'a>) -> 
             .with_help("ask for it as `Size`, or `Vec<Size>`, which may be a formula");
     }
     let kind = match arg {
-        Argument::Int(_) => "an int",
-        Argument::Ints(_) => "a list of ints",
-        Argument::Plain(arg) => arg.kind(),
-        Argument::Tensor(_) | Argument::Tensors(_) | Argument::OptionalTensors(_) => "an input",
+        ArgumentMeta::Int(_) => "an int",
+        ArgumentMeta::Ints(_) => "a list of ints",
+        ArgumentMeta::Plain(arg) => arg.kind(),
+        ArgumentMeta::Tensor(_) | ArgumentMeta::Tensors(_) | ArgumentMeta::OptionalTensors(_) => "an input",
     };
     let help = match kind {
         "none" => "it is optional: ask for an `Option`",
@@ -126,9 +126,9 @@ pub(super) fn refused<'a, T: Attribute<'a>>(def: &ArgDef, arg: Argument<'a>) -> 
 }
 
 /// Lets a function pass on an attribute unchanged.
-impl<'a> Attribute<'a> for Argument<'a> {
+impl<'a> Attribute<'a> for ArgumentMeta<'a> {
     const NAME: &'static str = "anything";
-    fn read(arg: Argument<'a>) -> Option<Argument<'a>> {
+    fn read(arg: ArgumentMeta<'a>) -> Option<ArgumentMeta<'a>> {
         Some(arg)
     }
 }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::shape::Shape;
 use super::size::Size;
-use super::tensor_meta::{Argument, Meta, Strides};
+use super::tensor_meta::{ArgumentMeta, Meta, Strides};
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::Result;
@@ -57,7 +57,8 @@ enum Held<'a> {
 
 /// A function that runs a call with numbers for sizes. `None` if a size has no value, or the call cannot be run this
 /// way.
-pub type Run = fn(&'static OpDef, &[Argument<'_>], &dyn Fn(&Size) -> Option<i64>) -> Option<Result<Outcome>>;
+pub type Run =
+    fn(&'static OpDef, &[ArgumentMeta<'_>], &dyn Fn(&Size) -> Option<i64>) -> Option<Result<Outcome>>;
 
 /// Runs the compiled inference of an operator. `None` if a size has no value, or the operator has no such
 /// inference.
@@ -66,7 +67,7 @@ pub type Run = fn(&'static OpDef, &[Argument<'_>], &dyn Fn(&Size) -> Option<i64>
 /// Errors of inference.
 pub(super) fn run(
     op: &'static OpDef,
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
     value_of: &dyn Fn(&Size) -> Option<i64>,
 ) -> Option<Result<Outcome>> {
     let held = hold_all(args, value_of)?;
@@ -89,7 +90,7 @@ pub(super) fn run(
 
 /// Calls a function with arguments that have numbers for sizes, and meta tensors. `None` if a size has no value.
 pub fn with_numbers<R>(
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
     value_of: &dyn Fn(&Size) -> Option<i64>,
     function: impl FnOnce(&[Arg<'_>]) -> R,
 ) -> Option<R> {
@@ -100,7 +101,10 @@ pub fn with_numbers<R>(
 
 type HeldArgs<'a> = SmallVec<[Held<'a>; 8]>;
 
-fn hold_all<'a>(args: &'a [Argument<'a>], value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<HeldArgs<'a>> {
+fn hold_all<'a>(
+    args: &'a [ArgumentMeta<'a>],
+    value_of: &dyn Fn(&Size) -> Option<i64>,
+) -> Option<HeldArgs<'a>> {
     args.iter().map(|arg| hold(*arg, value_of)).collect()
 }
 
@@ -116,18 +120,18 @@ impl Held<'_> {
     }
 }
 
-fn hold<'a>(arg: Argument<'a>, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<Held<'a>> {
+fn hold<'a>(arg: ArgumentMeta<'a>, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<Held<'a>> {
     let tensor = |meta: &Meta| match &meta.value {
         Some(value) => Some(value.clone()),
         None => Some(Tensor::described(meta.evaluate(value_of)?, meta.dtype, meta.device)),
     };
     Some(match arg {
-        Argument::Plain(arg) => Held::Given(arg),
-        Argument::Int(size) => Held::Given(Arg::Int(value_of(size)?)),
-        Argument::Ints(sizes) => Held::Ints(sizes.iter().map(value_of).collect::<Option<_>>()?),
-        Argument::Tensor(meta) => Held::Tensor(tensor(meta)?),
-        Argument::Tensors(metas) => Held::Tensors(metas.iter().map(tensor).collect::<Option<_>>()?),
-        Argument::OptionalTensors(metas) => Held::OptionalTensors(
+        ArgumentMeta::Plain(arg) => Held::Given(arg),
+        ArgumentMeta::Int(size) => Held::Given(Arg::Int(value_of(size)?)),
+        ArgumentMeta::Ints(sizes) => Held::Ints(sizes.iter().map(value_of).collect::<Option<_>>()?),
+        ArgumentMeta::Tensor(meta) => Held::Tensor(tensor(meta)?),
+        ArgumentMeta::Tensors(metas) => Held::Tensors(metas.iter().map(tensor).collect::<Option<_>>()?),
+        ArgumentMeta::OptionalTensors(metas) => Held::OptionalTensors(
             metas
                 .iter()
                 .map(|meta| meta.as_ref().map_or(Some(None), |meta| tensor(meta).map(Some)))
@@ -155,26 +159,26 @@ pub enum Owned {
 
 impl Owned {
     /// A copy of an argument.
-    pub fn of(arg: Argument<'_>) -> Owned {
+    pub fn of(arg: ArgumentMeta<'_>) -> Owned {
         match arg {
-            Argument::Tensor(meta) => Owned::Tensor(meta.clone()),
-            Argument::Tensors(metas) => Owned::Tensors(metas.to_vec()),
-            Argument::OptionalTensors(metas) => Owned::OptionalTensors(metas.to_vec()),
-            Argument::Int(size) => Owned::Int(size.clone()),
-            Argument::Ints(sizes) => Owned::Ints(sizes.to_vec()),
-            Argument::Plain(arg) => Owned::Plain(arg.to_value()),
+            ArgumentMeta::Tensor(meta) => Owned::Tensor(meta.clone()),
+            ArgumentMeta::Tensors(metas) => Owned::Tensors(metas.to_vec()),
+            ArgumentMeta::OptionalTensors(metas) => Owned::OptionalTensors(metas.to_vec()),
+            ArgumentMeta::Int(size) => Owned::Int(size.clone()),
+            ArgumentMeta::Ints(sizes) => Owned::Ints(sizes.to_vec()),
+            ArgumentMeta::Plain(arg) => Owned::Plain(arg.to_value()),
         }
     }
 
     /// The argument, borrowed.
-    pub fn as_argument(&self) -> Argument<'_> {
+    pub fn as_argument(&self) -> ArgumentMeta<'_> {
         match self {
-            Owned::Tensor(meta) => Argument::Tensor(meta),
-            Owned::Tensors(metas) => Argument::Tensors(metas),
-            Owned::OptionalTensors(metas) => Argument::OptionalTensors(metas),
-            Owned::Int(size) => Argument::Int(size),
-            Owned::Ints(sizes) => Argument::Ints(sizes),
-            Owned::Plain(value) => Argument::Plain(value.as_arg()),
+            Owned::Tensor(meta) => ArgumentMeta::Tensor(meta),
+            Owned::Tensors(metas) => ArgumentMeta::Tensors(metas),
+            Owned::OptionalTensors(metas) => ArgumentMeta::OptionalTensors(metas),
+            Owned::Int(size) => ArgumentMeta::Int(size),
+            Owned::Ints(sizes) => ArgumentMeta::Ints(sizes),
+            Owned::Plain(value) => ArgumentMeta::Plain(value.as_arg()),
         }
     }
 
@@ -231,7 +235,7 @@ impl Call {
     /// Whether compiled inference, with numbers for symbols, gives the same results; `None` if a size stays unknown.
     pub(super) fn is_confirmed(&self, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<bool> {
         let Inferred { op, args, outs, run } = &*self.0;
-        let args: Vec<Argument<'_>> = args.iter().map(Owned::as_argument).collect();
+        let args: Vec<ArgumentMeta<'_>> = args.iter().map(Owned::as_argument).collect();
         let Ok(outcome) = run(op, &args, value_of)? else { return Some(false) };
         let same = |(meta, (layout, dtype)): (&Meta, &(Layout, DType))| {
             let sizes = meta.shape.sizes().is_none_or(|sizes| {

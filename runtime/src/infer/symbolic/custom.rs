@@ -5,10 +5,10 @@
 
 use smallvec::SmallVec;
 
-use super::infer::Outputs;
+use super::infer::OutputsMeta;
 use super::shape::Shape;
 use super::size::Size;
-use super::tensor_meta::{Argument, Meta, Strides};
+use super::tensor_meta::{ArgumentMeta, Meta, Strides};
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -23,9 +23,9 @@ use crate::tensor::Tensor;
 pub(super) fn infer(
     op: &OpDef,
     custom: &dyn CustomOp,
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
     device: Device,
-) -> Result<Outputs> {
+) -> Result<OutputsMeta> {
     let mut sizes: Vec<Dims> = Vec::new();
     let mut stand_in = |meta: &Meta| {
         sizes.push(match meta.shape.sizes() {
@@ -43,14 +43,14 @@ pub(super) fn infer(
     let mut values: SmallVec<[Value; 8]> = SmallVec::new();
     for arg in args {
         values.push(match *arg {
-            Argument::Tensor(meta) => Value::Tensor(stand_in(meta)),
-            Argument::Tensors(metas) => Value::Tensors(metas.iter().map(&mut stand_in).collect()),
-            Argument::OptionalTensors(metas) => {
+            ArgumentMeta::Tensor(meta) => Value::Tensor(stand_in(meta)),
+            ArgumentMeta::Tensors(metas) => Value::Tensors(metas.iter().map(&mut stand_in).collect()),
+            ArgumentMeta::OptionalTensors(metas) => {
                 Value::OptionalTensors(metas.iter().map(|meta| meta.as_ref().map(&mut stand_in)).collect())
             }
-            Argument::Int(size) => Value::Int(number(size)?),
-            Argument::Ints(sizes) => Value::Ints(sizes.iter().map(number).collect::<Result<_>>()?),
-            Argument::Plain(arg) => {
+            ArgumentMeta::Int(size) => Value::Int(number(size)?),
+            ArgumentMeta::Ints(sizes) => Value::Ints(sizes.iter().map(number).collect::<Result<_>>()?),
+            ArgumentMeta::Plain(arg) => {
                 let mut metas = Vec::new();
                 arg.for_each_tensor(|tensor| metas.push(Meta::describe(tensor)));
                 metas.iter().for_each(|meta| drop(stand_in(meta)));
@@ -69,5 +69,5 @@ pub(super) fn infer(
         Meta { dtype, shape, strides: Strides::Contiguous, device, value: None }
     });
     // As in the kernel's own inference: one kernel serves every dtype.
-    Ok(Outputs { outs: outs.collect(), compute: Some(crate::infer::DEFAULT_FLOAT), present: u64::MAX })
+    Ok(OutputsMeta { outs: outs.collect(), compute: Some(crate::infer::DEFAULT_FLOAT), present: u64::MAX })
 }

@@ -11,7 +11,7 @@ use super::extent::Formulas;
 use super::rules;
 use super::shape::{Shape, Sizes};
 use super::size::Size;
-use super::tensor_meta::{Argument, Meta};
+use super::tensor_meta::{ArgumentMeta, Meta};
 use crate::arg::Arg;
 use crate::checked;
 use crate::device::Device;
@@ -45,7 +45,7 @@ pub(super) enum Value<'a> {
 pub(super) struct Evaluation<'a, 'c> {
     /// The operator's name, for guards.
     pub name: &'static str,
-    pub args: &'a [Argument<'a>],
+    pub args: &'a [ArgumentMeta<'a>],
     pub context: &'c mut Context,
     /// Names with their values, the innermost last.
     pub locals: Vec<(&'a str, Value<'a>)>,
@@ -122,12 +122,12 @@ impl<'a> Evaluation<'a, '_> {
     /// The value of an argument.
     fn argument(&self, index: usize) -> Value<'a> {
         match self.args[index] {
-            Argument::Tensor(meta) => Value::Tensor(meta),
-            Argument::Tensors(metas) => Value::Tensors(metas),
-            Argument::OptionalTensors(metas) => Value::OptionalTensors(metas),
-            Argument::Int(size) => Value::Size(size.clone()),
-            Argument::Ints(sizes) => Value::Sizes(sizes.iter().cloned().collect()),
-            Argument::Plain(arg) => match arg {
+            ArgumentMeta::Tensor(meta) => Value::Tensor(meta),
+            ArgumentMeta::Tensors(metas) => Value::Tensors(metas),
+            ArgumentMeta::OptionalTensors(metas) => Value::OptionalTensors(metas),
+            ArgumentMeta::Int(size) => Value::Size(size.clone()),
+            ArgumentMeta::Ints(sizes) => Value::Sizes(sizes.iter().cloned().collect()),
+            ArgumentMeta::Plain(arg) => match arg {
                 Arg::None => Value::None,
                 Arg::Bool(value) => Value::Truth(Condition::known(value)),
                 Arg::Int(value) => Value::Size(Size::Const(value)),

@@ -15,7 +15,7 @@ use super::opaque;
 use super::shape::Shape;
 use super::size::Size;
 use super::symbols::Symbols;
-use super::tensor_meta::{Argument, Meta, Strides};
+use super::tensor_meta::{ArgumentMeta, Meta, Strides};
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::{Error, ErrorOperand, Result};
@@ -30,7 +30,7 @@ use crate::op::{ArgKind, OpDef};
 #[allow(clippy::large_enum_variant, reason = "a box would cost every inferred call an allocation")]
 pub enum Inference {
     /// Its results.
-    Tensors(Outputs),
+    Tensors(OutputsMeta),
     /// A composition without rules of its own: its results are those of its operators.
     Composition,
     /// No tensors, but values that exist only in a run.
@@ -39,7 +39,7 @@ pub enum Inference {
 
 /// The results of a call before it runs.
 #[derive(Clone, Debug)]
-pub struct Outputs {
+pub struct OutputsMeta {
     /// Each result, or each tensor of the only result, a list.
     pub outs: SmallVec<[Meta; 1]>,
     /// The dtype that selects the kernel; `None` for views.
@@ -56,11 +56,11 @@ pub struct Outputs {
 /// # Errors
 /// Errors of the call itself, if they are certain; if the results depend on elements of an argument that is not a
 /// constant; and if a dtype or the number of results depends on unknown values.
-pub fn infer(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Inference> {
+pub fn infer(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context) -> Result<Inference> {
     attempt(op, args, context).map_err(|error| error.in_op(op.name, operands(op, args, &context.symbols)))
 }
 
-fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Inference> {
+fn attempt(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context) -> Result<Inference> {
     if args.len() != op.schema.args.len() {
         let wanted = op.schema.args.len();
         return Err(Error::argument(format!("{} arguments were given, it has {wanted}", args.len())));
@@ -102,7 +102,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
     if open && !by_run {
         if let Some(sampled) = opaque::infer(op, args, on.context, call::run)? {
             let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
-            return Ok(kernel_or_composition(op, Outputs { outs, compute, present }));
+            return Ok(kernel_or_composition(op, OutputsMeta { outs, compute, present }));
         }
         if let Some(custom) = op.custom {
             return custom::infer(op, custom, args, device(&on)?).map(Inference::Tensors);
@@ -118,7 +118,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
 }
 
 /// Without a kernel for the dtype, the operator runs its composition, which determines the results.
-fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
+fn kernel_or_composition(op: &'static OpDef, outputs: OutputsMeta) -> Inference {
     let device = outputs.outs.first().map_or(Device::CPU, |out| out.device);
     let kernel = |compute| op.has_kernel(device.backend, compute);
     match op.composite.is_none() || outputs.compute.is_none_or(kernel) {
@@ -128,20 +128,20 @@ fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
 }
 
 /// The result of compiled inference at known sizes.
-pub fn concrete(outcome: call::Outcome) -> Outputs {
+pub fn concrete(outcome: call::Outcome) -> OutputsMeta {
     let call::Outcome { outs, compute, device, present } = outcome;
     let outs = outs.into_iter().map(|(layout, dtype)| {
         let (shape, strides) = (Shape::concrete(&layout.sizes), Strides::of(&layout));
         Meta { dtype, shape, strides, device, value: None }
     });
-    Outputs { outs: outs.collect(), compute, present }
+    OutputsMeta { outs: outs.collect(), compute, present }
 }
 
 /// Rejects arguments whose elements must be known and are not; returns whether any elements count and all of those are
 /// known.
 pub(super) fn check_constants<'a>(
     uses: impl Iterator<Item = (&'a str, ValueUse)>,
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
 ) -> Result<bool> {
     let (mut some, mut all) = (false, true);
     for ((name, value), arg) in uses.zip(args).filter(|((_, value), _)| *value != ValueUse::None) {
@@ -157,9 +157,9 @@ pub(super) fn check_constants<'a>(
 }
 
 /// Tensors given by constant arguments.
-pub(super) fn constants(args: &[Argument<'_>]) -> SmallVec<[Option<Meta>; 8]> {
-    let constant = |arg: &Argument<'_>| match arg {
-        Argument::Plain(Arg::Tensor(tensor)) => Some(Meta::constant(tensor)),
+pub(super) fn constants(args: &[ArgumentMeta<'_>]) -> SmallVec<[Option<Meta>; 8]> {
+    let constant = |arg: &ArgumentMeta<'_>| match arg {
+        ArgumentMeta::Plain(Arg::Tensor(tensor)) => Some(Meta::constant(tensor)),
         _ => None,
     };
     args.iter().map(constant).collect()
@@ -205,12 +205,12 @@ fn failed<'a>(on: &mut Evaluation<'a, '_>, text: &str, condition: &'a Expr<'a>) 
 /// Checks combinations of dtypes, which do not depend on sizes.
 pub(super) fn check_combinations<'a>(
     rows: &[Combination],
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
     name: impl Fn(usize) -> &'a str,
 ) -> Result<()> {
     let dtype = |at: usize| match args[at] {
-        Argument::Tensor(meta) => Some(meta.dtype),
-        Argument::Plain(Arg::Tensor(tensor)) => Some(tensor.dtype()),
+        ArgumentMeta::Tensor(meta) => Some(meta.dtype),
+        ArgumentMeta::Plain(Arg::Tensor(tensor)) => Some(tensor.dtype()),
         _ => None,
     };
     let fits = |row: &Combination| row.inputs.iter().all(|(at, wanted)| dtype(*at) == Some(*wanted));
@@ -221,7 +221,7 @@ pub(super) fn check_combinations<'a>(
 }
 
 /// The results of the rules.
-pub(super) fn by_rules<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) -> Result<Outputs> {
+pub(super) fn by_rules<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) -> Result<OutputsMeta> {
     let present = present(on, rules)?;
     let compute = match &rules.compute {
         Some(compute) => dtype(on, compute)?,
@@ -261,7 +261,7 @@ pub(super) fn by_rules<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) ->
             }
         }
     }
-    Ok(Outputs { outs, compute: Some(compute), present })
+    Ok(OutputsMeta { outs, compute: Some(compute), present })
 }
 
 /// The result of a hand-written function.
@@ -270,12 +270,13 @@ fn by_function<'a>(
     op: &'static OpDef,
     rules: &'a Rules<'a>,
     function: InferFunction,
-) -> Result<Outputs> {
+) -> Result<OutputsMeta> {
     let compute = rules.compute.as_ref().map(|compute| dtype(on, compute)).transpose()?;
     let device = device(on)?;
-    let constant =
-        |(arg, constant): (&Argument<'a>, &'a Option<Meta>)| constant.as_ref().map_or(*arg, Argument::Tensor);
-    let args: SmallVec<[Argument<'_>; 8]> = on.args.iter().zip(on.constants).map(constant).collect();
+    let constant = |(arg, constant): (&ArgumentMeta<'a>, &'a Option<Meta>)| {
+        constant.as_ref().map_or(*arg, ArgumentMeta::Tensor)
+    };
+    let args: SmallVec<[ArgumentMeta<'_>; 8]> = on.args.iter().zip(on.constants).map(constant).collect();
     let mut call = InferContext::new(op, &args, on.context);
     function(&mut call)?;
     let outs = call.finish()?.into_iter().map(|(shape, dtype)| Meta {
@@ -285,18 +286,18 @@ fn by_function<'a>(
         device,
         value: None,
     });
-    Ok(Outputs { outs: outs.collect(), compute, present: u64::MAX })
+    Ok(OutputsMeta { outs: outs.collect(), compute, present: u64::MAX })
 }
 
 /// The result of a view with only its dtype known.
-fn of_view(on: &Evaluation<'_, '_>) -> Result<Outputs> {
+fn of_view(on: &Evaluation<'_, '_>) -> Result<OutputsMeta> {
     let device = device(on)?;
-    let Some(Argument::Tensor(first)) = on.args.first() else {
+    let Some(ArgumentMeta::Tensor(first)) = on.args.first() else {
         return Err(Error::argument("a view is of a tensor"));
     };
     let (dtype, shape, strides) = (first.dtype, Shape::UnknownRank, Strides::Unknown);
     let outs = SmallVec::from_elem(Meta { dtype, shape, strides, device, value: None }, 1);
-    Ok(Outputs { outs, compute: None, present: u64::MAX })
+    Ok(OutputsMeta { outs, compute: None, present: u64::MAX })
 }
 
 /// Results with only their dtypes known.
@@ -304,7 +305,7 @@ pub(super) fn unknown<'a>(
     on: &mut Evaluation<'a, '_>,
     rules: &'a Rules<'a>,
     is_list: bool,
-) -> Result<Outputs> {
+) -> Result<OutputsMeta> {
     let device = device(on)?;
     if is_list {
         return Err(Error::shape("how many tensors there are depends on sizes that are not known")
@@ -317,7 +318,7 @@ pub(super) fn unknown<'a>(
         Ok(Meta { dtype, shape, strides: Strides::Contiguous, device, value: None })
     };
     let outs = rules.dtypes.iter().map(out).collect::<Result<_>>()?;
-    Ok(Outputs { outs, compute, present })
+    Ok(OutputsMeta { outs, compute, present })
 }
 
 /// The results that are present, a bit each.
@@ -351,7 +352,7 @@ fn dtype<'a>(on: &mut Evaluation<'a, '_>, rule: &'a Expr<'a>) -> Result<DType> {
 /// The device given by an argument, else that of the tensors.
 fn device<'m>(on: &'m Evaluation<'m, '_>) -> Result<Device> {
     let named = on.args.iter().find_map(|arg| match arg {
-        Argument::Plain(Arg::Device(device)) => Some(*device),
+        ArgumentMeta::Plain(Arg::Device(device)) => Some(*device),
         _ => None,
     });
     if let Some(device) = named {
@@ -407,7 +408,7 @@ fn calls_native(expr: &Expr<'_>) -> bool {
 }
 
 /// The operands for an error, with −1 for symbolic sizes and −2 for an unknown rank.
-pub fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<ErrorOperand> {
+pub fn operands(op: &OpDef, args: &[ArgumentMeta<'_>], symbols: &Symbols) -> Vec<ErrorOperand> {
     let shape = |meta: &Meta| match meta.shape.sizes() {
         Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(-1)).collect(),
         None => vec![-2],
@@ -415,7 +416,7 @@ pub fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Err
     let mut found = Vec::new();
     for (def, arg) in op.schema.args.iter().zip(args) {
         let mut index = 0;
-        let single = matches!(arg, Argument::Tensor(_));
+        let single = matches!(arg, ArgumentMeta::Tensor(_));
         arg.for_each_meta(|meta| {
             let name = if single { def.name.to_owned() } else { format!("{}[{index}]", def.name) };
             index += 1;

@@ -103,7 +103,7 @@ impl Strides {
 
 /// One argument of an operator in inference.
 #[derive(Clone, Copy, Debug)]
-pub enum Argument<'a> {
+pub enum ArgumentMeta<'a> {
     /// A tensor.
     Tensor(&'a Meta),
     /// A list of tensors.
@@ -118,26 +118,26 @@ pub enum Argument<'a> {
     Plain(Arg<'a>),
 }
 
-impl<'a> Argument<'a> {
+impl<'a> ArgumentMeta<'a> {
     /// Calls `visit` with each tensor of the argument, in order.
     pub fn for_each_meta(self, mut visit: impl FnMut(&'a Meta)) {
         match self {
-            Argument::Tensor(meta) => visit(meta),
-            Argument::Tensors(metas) => metas.iter().for_each(visit),
-            Argument::OptionalTensors(metas) => metas.iter().flatten().for_each(visit),
-            Argument::Int(_) | Argument::Ints(_) | Argument::Plain(_) => {}
+            ArgumentMeta::Tensor(meta) => visit(meta),
+            ArgumentMeta::Tensors(metas) => metas.iter().for_each(visit),
+            ArgumentMeta::OptionalTensors(metas) => metas.iter().flatten().for_each(visit),
+            ArgumentMeta::Int(_) | ArgumentMeta::Ints(_) | ArgumentMeta::Plain(_) => {}
         }
     }
 }
 
-impl<'a> From<&'a Meta> for Argument<'a> {
-    fn from(meta: &'a Meta) -> Argument<'a> {
-        Argument::Tensor(meta)
+impl<'a> From<&'a Meta> for ArgumentMeta<'a> {
+    fn from(meta: &'a Meta) -> ArgumentMeta<'a> {
+        ArgumentMeta::Tensor(meta)
     }
 }
 
-impl<'a> From<Arg<'a>> for Argument<'a> {
-    fn from(arg: Arg<'a>) -> Argument<'a> {
-        Argument::Plain(arg)
+impl<'a> From<Arg<'a>> for ArgumentMeta<'a> {
+    fn from(arg: Arg<'a>) -> ArgumentMeta<'a> {
+        ArgumentMeta::Plain(arg)
     }
 }

@@ -8,8 +8,8 @@ use opsmith_core::rule_tree::Rules;
 
 use super::condition::Context;
 use super::evaluate::Evaluation;
-use super::infer::{Outputs, by_rules, check, check_combinations, check_constants, constants, unknown};
-use super::tensor_meta::Argument;
+use super::infer::{OutputsMeta, by_rules, check, check_combinations, check_constants, constants, unknown};
+use super::tensor_meta::ArgumentMeta;
 use crate::error::Result;
 use crate::facts::ValueUse;
 
@@ -30,9 +30,9 @@ pub struct Uncompiled<'a> {
 /// As [`super::infer()`], without the operator and its operands.
 pub fn infer_uncompiled(
     op: &Uncompiled<'_>,
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
     context: &mut Context,
-) -> Result<Outputs> {
+) -> Result<OutputsMeta> {
     let values_known = check_constants(op.args.iter().copied(), args)?;
     check_combinations(op.combinations, args, |at| op.args[at].0)?;
     let constants = constants(args);

@@ -5,7 +5,8 @@ use opsmith::graph::infer_composition;
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::infer::symbolic::{
-    Argument, Bindings, Context, Inference, Meta, Origin, Outputs, Shape, Size, Strides, Symbol, infer,
+    ArgumentMeta, Bindings, Context, Inference, Meta, Origin, OutputsMeta, Shape, Size, Strides, Symbol,
+    infer,
 };
 use opsmith_runtime::op::OpDef;
 
@@ -22,12 +23,12 @@ enum Known {
 }
 
 impl Known {
-    fn argument(&self) -> Argument<'_> {
+    fn argument(&self) -> ArgumentMeta<'_> {
         match self {
-            Known::Tensor(meta) => Argument::Tensor(meta),
-            Known::Tensors(metas) => Argument::Tensors(metas),
-            Known::OptionalTensors(metas) => Argument::OptionalTensors(metas),
-            Known::Plain(value) => Argument::Plain(value.as_arg()),
+            Known::Tensor(meta) => ArgumentMeta::Tensor(meta),
+            Known::Tensors(metas) => ArgumentMeta::Tensors(metas),
+            Known::OptionalTensors(metas) => ArgumentMeta::OptionalTensors(metas),
+            Known::Plain(value) => ArgumentMeta::Plain(value.as_arg()),
         }
     }
 }
@@ -50,8 +51,8 @@ fn known(op: &OpDef, values: &[Value], describe: &mut dyn FnMut(&Tensor) -> Meta
     values.iter().zip(op.schema.args.iter().map(|arg| arg.value)).map(each).collect()
 }
 
-fn inferred(op: &'static OpDef, args: &[Known], context: &mut Context) -> Result<Option<Outputs>> {
-    let args: Vec<Argument<'_>> = args.iter().map(Known::argument).collect();
+fn inferred(op: &'static OpDef, args: &[Known], context: &mut Context) -> Result<Option<OutputsMeta>> {
+    let args: Vec<ArgumentMeta<'_>> = args.iter().map(Known::argument).collect();
     Ok(match infer(op, &args, context)? {
         Inference::Tensors(outputs) => Some(outputs),
         Inference::Composition => Some(infer_composition(op, &args, context)?),
@@ -231,7 +232,7 @@ fn bind(
     op: &'static OpDef,
     values: &[Value],
     sizes: &[(Symbol, usize, i64)],
-    outputs: &Outputs,
+    outputs: &OutputsMeta,
     context: &mut Context,
     found: &mut Bound,
 ) {

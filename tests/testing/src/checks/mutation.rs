@@ -6,7 +6,7 @@ use std::cell::Cell;
 use opsmith::autograd::{GradContext, Gradient};
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::generated::call;
-use opsmith_runtime::op::{Formula, GradDef, Gradients, OpDef};
+use opsmith_runtime::op::{GradDef, GradientFormula, Gradients, OpDef};
 use opsmith_runtime::{Arg, Complex64};
 
 use super::call::elements;
@@ -101,7 +101,7 @@ pub fn survivors(op: &'static OpDef) -> Vec<String> {
 }
 
 /// Whether a formula ever gives a nonzero gradient.
-fn gives(op: &'static OpDef, formula: &Formula, which: usize) -> bool {
+fn gives(op: &'static OpDef, formula: &GradientFormula, which: usize) -> bool {
     let Some(grad) = op.grad else { return false };
     let Some(index) = grad.formulas.iter().position(|other| std::ptr::eq(other, formula)) else {
         return false;
@@ -140,7 +140,7 @@ pub fn complex_survivors(op: &'static OpDef) -> Vec<String> {
 
 /// A copy of the definition with one formula replaced. It is leaked, as definitions are static.
 fn with_formula(op: &'static OpDef, grad: &GradDef, index: usize, mutation: Mutation) -> &'static OpDef {
-    let mut formulas: Vec<Formula> = grad.formulas.to_vec();
+    let mut formulas: Vec<GradientFormula> = grad.formulas.to_vec();
     match mutation {
         Mutation::Remove => _ = formulas.remove(index),
         _ => formulas[index].backward = wrong,

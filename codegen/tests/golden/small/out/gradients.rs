@@ -14,7 +14,7 @@ pub fn plus_tensor_grad_other(cx: &GradContext<'_>) -> Result<Gradients> {
 }
 
 pub static PLUS_TENSOR: GradDef = GradDef::elementwise(
-    &[Formula::new(&[0], plus_tensor_grad_self), Formula::new(&[1], plus_tensor_grad_other)],
+    &[GradientFormula::new(&[0], plus_tensor_grad_self), GradientFormula::new(&[1], plus_tensor_grad_other)],
     &[0],
 );
 
@@ -24,14 +24,14 @@ pub fn plus_scalar_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     Ok(Gradient::one(Some(grad0.clone())))
 }
 
-pub static PLUS_SCALAR: GradDef = GradDef::elementwise(&[Formula::new(&[0], plus_scalar_grad_self)], &[0]);
+pub static PLUS_SCALAR: GradDef = GradDef::elementwise(&[GradientFormula::new(&[0], plus_scalar_grad_self)], &[0]);
 
 /// `grown`, self: `not_implemented("of an example")` (spec.yaml:31).
 pub fn grown_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     Ok(Gradient::one(rt::autograd::not_implemented::<Option<Tensor>>("of an example")?))
 }
 
-pub static GROWN: GradDef = GradDef::new(&[Formula::new(&[0], grown_grad_self)], &[0]);
+pub static GROWN: GradDef = GradDef::new(&[GradientFormula::new(&[0], grown_grad_self)], &[0]);
 
 /// `product`, self: `product(grad, flipped(mat2, 0, 1))` (spec.yaml:39).
 pub fn product_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
@@ -49,8 +49,8 @@ pub fn product_grad_mat2(cx: &GradContext<'_>) -> Result<Gradients> {
 
 pub static PRODUCT: GradDef = GradDef::new(
     &[
-        Formula::new(&[0], product_grad_self).reads_arguments(&[1]),
-        Formula::new(&[1], product_grad_mat2).reads_arguments(&[0]),
+        GradientFormula::new(&[0], product_grad_self).reads_arguments(&[1]),
+        GradientFormula::new(&[1], product_grad_mat2).reads_arguments(&[0]),
     ],
     &[0],
 );
@@ -63,7 +63,7 @@ pub fn largest_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
 }
 
 pub static LARGEST: GradDef = GradDef::new(
-    &[Formula::new(&[0], largest_grad_self).reads_outputs(&[1])],
+    &[GradientFormula::new(&[0], largest_grad_self).reads_outputs(&[1])],
     &[0],
 );
 
@@ -78,6 +78,6 @@ pub fn flipped_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
 }
 
 pub static FLIPPED: GradDef = GradDef::new(
-    &[Formula::new(&[0], flipped_grad_self).reads_attributes(&[1, 2])],
+    &[GradientFormula::new(&[0], flipped_grad_self).reads_attributes(&[1, 2])],
     &[0],
 );

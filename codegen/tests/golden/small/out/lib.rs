@@ -119,7 +119,7 @@ mod generated {
             raw::{self},
         };
         use ::opsmith::runtime::library::{
-            Form, Library, OperandKind, OperatorRow, Roles, Symbol,
+            Form, Library, OperandKind, OperatorRow, Roles, Operation,
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/library.rs"));
     }

@@ -24,7 +24,7 @@ pub static LIBRARY: Library = Library {
     ],
     parents: &[],
     roles: None,
-    operators: &[OperatorRow::new(Symbol::Add, OperandKind::Tensor, false, &defs::PLUS_TENSOR)],
+    operators: &[OperatorRow::new(Operation::Add, OperandKind::Tensor, false, &defs::PLUS_TENSOR)],
     namespaces: &[],
     known_as: &[],
     unlike: &[],

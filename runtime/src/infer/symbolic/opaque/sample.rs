@@ -15,7 +15,7 @@ use crate::infer::symbolic::condition::{Condition, Context, Guard};
 use crate::infer::symbolic::shape::{Shape, Sizes};
 use crate::infer::symbolic::size::Size;
 use crate::infer::symbolic::symbols::{Symbol, Symbols};
-use crate::infer::symbolic::tensor_meta::{Argument, Meta, Strides};
+use crate::infer::symbolic::tensor_meta::{ArgumentMeta, Meta, Strides};
 use crate::op::OpDef;
 
 /// First number of the symbols for unknown sizes.
@@ -37,7 +37,7 @@ pub struct Sampled {
 /// If it rejects the point of the symbols' example values.
 pub fn infer(
     op: &'static OpDef,
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
     context: &mut Context,
     run: Run,
 ) -> Result<Option<Sampled>> {

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use crate::infer::symbolic::call::{Outcome, Owned, Run};
 use crate::infer::symbolic::symbols::{Symbol, Symbols};
-use crate::infer::symbolic::tensor_meta::Argument;
+use crate::infer::symbolic::tensor_meta::ArgumentMeta;
 use crate::op::OpDef;
 
 /// Initial values for all symbols that have no example.
@@ -47,7 +47,7 @@ impl Groups {
 pub(in crate::infer::symbolic) struct Search<'a> {
     op: &'static OpDef,
     run: Run,
-    args: Vec<Argument<'a>>,
+    args: Vec<ArgumentMeta<'a>>,
     leaves: &'a [Symbol],
     symbols: &'a Symbols,
     pub first: Outcome,
@@ -71,7 +71,7 @@ impl<'a> Search<'a> {
         leaves: &'a [Symbol],
         symbols: &'a Symbols,
     ) -> Result<Option<Search<'a>>> {
-        let args: Vec<Argument<'a>> = owned.iter().map(Owned::as_argument).collect();
+        let args: Vec<ArgumentMeta<'a>> = owned.iter().map(Owned::as_argument).collect();
         let examples: Vec<Option<i64>> = leaves.iter().map(|leaf| symbols.example(*leaf)).collect();
         let all_given = examples.iter().all(Option::is_some);
         for (attempt, start) in STARTS.into_iter().enumerate() {
@@ -283,7 +283,7 @@ impl<'a> Search<'a> {
 fn outcome(
     op: &'static OpDef,
     run: Run,
-    args: &[Argument<'_>],
+    args: &[ArgumentMeta<'_>],
     leaves: &[Symbol],
     symbols: &Symbols,
     values: &[i64],
