@@ -4,13 +4,13 @@
 //! differentiable operators (`zeros(self.sizes())` does not); results that formulas read but whose gradient they
 //! ignore; the reason for a missing second derivative.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use opsmith_core::DTypeSet;
 
 use super::reads::{Place, reads};
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Derivative, Element, GradientSource, Kind, Model, Op, OpId, Output};
+use crate::model::{Derivative, Element, Forward, GradientSource, Kind, Model, Op, OpId, Output};
 
 /// Whether any gradient flows through each operator.
 ///
@@ -150,14 +150,49 @@ fn is_unfollowed(op: &Op, output: &Output) -> bool {
 }
 
 /// The reason why the gradients of an operator cannot be differentiated again, if there is one: that of the first
-/// operator in a formula that has it.
+/// operator in a formula that has it, or in a composition.
 pub fn second_order_refusal(model: &Model, op: &Op) -> Option<String> {
     let unfollowed = |derivative: &Derivative| {
         let result = unfollowed_results(&model.ops, op, &derivative.formula)?;
         Some(format!("`{}`: its derivative reads `{}`, which has none", op.name, op.result_name(result)))
     };
-    let refusal = |derivative: &Derivative| refusal_in(model, &derivative.formula);
-    op.derivatives.iter().find_map(unfollowed).or_else(|| op.derivatives.iter().find_map(refusal))
+    let own = |op: &Op| op.derivatives.iter().find_map(|derivative| refusal_in(model, &derivative.formula));
+    op.derivatives.iter().find_map(unfollowed).or_else(|| of_parts(model, op, &own))
+}
+
+/// The reason why an operator has no tangents, if there is one: those that transpose its backward formulas need the
+/// derivatives of these.
+pub fn tangent_refusal(model: &Model, op: &Op) -> Option<String> {
+    let own = |op: &Op| match op.forward {
+        Forward::Transposed => {
+            op.derivatives.iter().find_map(|derivative| refusal_in(model, &derivative.formula))
+        }
+        _ => None,
+    };
+    of_parts(model, op, &own)
+}
+
+/// The first reason that an operator has, or an operator in its composition, if that gives its gradients.
+fn of_parts(model: &Model, op: &Op, own: &dyn Fn(&Op) -> Option<String>) -> Option<String> {
+    let mut open = vec![op];
+    let mut seen = HashSet::new();
+    while let Some(part) = open.pop() {
+        if let Some(reason) = own(part) {
+            return Some(reason);
+        }
+        if part.gradient_source() != GradientSource::Composition {
+            continue;
+        }
+        let mut look = |expr: &Expr| {
+            if let ExprKind::Op(id, _) = expr.kind
+                && seen.insert(id.0)
+            {
+                open.push(&model.ops[id.0]);
+            }
+        };
+        part.body.composite.iter().for_each(|body| body.walk(&mut look));
+    }
+    None
 }
 
 /// The reason of a differentiable call that cannot be differentiated again.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use opsmith_core::{Backend, DType, DTypeSet};
 use serde::Serialize;
 
-use opsmith_codegen::analysis::gradients::{gradients_flow, second_order_refusal};
+use opsmith_codegen::analysis::gradients::{gradients_flow, second_order_refusal, tangent_refusal};
 use opsmith_codegen::model::expr::{Expr, ExprKind};
 use opsmith_codegen::model::{Element, GradientSource, Model, Op};
 
@@ -137,7 +137,10 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool, has_gradie
             && backward != DTypeSet::EMPTY,
         gradients: if has_gradients { source.word() } else { "" },
         second_order: has_gradients && second_order_refusal(asked.model, op).is_none(),
-        forward_mode: if has_gradients { op.forward.word() } else { "" },
+        forward_mode: match has_gradients && tangent_refusal(asked.model, op).is_none() {
+            true => op.forward.word(),
+            false => "",
+        },
         inplace: op.forms.inplace.is_some(),
         out: op.forms.out.is_some(),
         sampled: !op.samples.is_empty(),

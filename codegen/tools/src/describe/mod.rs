@@ -9,7 +9,7 @@ mod uses;
 use opsmith_core::{Backend, DType};
 use serde::Serialize;
 
-use opsmith_codegen::analysis::gradients::second_order_refusal;
+use opsmith_codegen::analysis::gradients::{second_order_refusal, tangent_refusal};
 use opsmith_codegen::analysis::naming::Form;
 use opsmith_codegen::analysis::reads::{Place, reads};
 use opsmith_codegen::config::Config;
@@ -200,7 +200,10 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
         decomposes_to,
         derivatives: op.derivatives.iter().map(|derivative| describe_derivative(derivative, op)).collect(),
         gradients_by: op.gradient_source().word(),
-        forward_by: op.forward.word(),
+        forward_by: match tangent_refusal(model, op) {
+            None => op.forward.word(),
+            Some(_) => "",
+        },
         tangents: match &op.forward {
             Forward::Formulas(formulas) => {
                 formulas.iter().map(|formula| formula.text.trim().to_owned()).collect()
