@@ -24,7 +24,10 @@ pub fn plus_scalar_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     Ok(Gradient::one(Some(grad0.clone())))
 }
 
-pub static PLUS_SCALAR: GradDef = GradDef::elementwise(&[GradientFormula::new(&[0], plus_scalar_grad_self)], &[0]);
+pub static PLUS_SCALAR: GradDef = GradDef::elementwise(
+    &[GradientFormula::new(&[0], plus_scalar_grad_self)],
+    &[0],
+);
 
 /// `grown`, self: `not_implemented("of an example")` (spec.yaml:31).
 pub fn grown_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {

@@ -106,7 +106,7 @@ mod generated {
         use ::opsmith::runtime::{
             *, autograd::{GradContext, Gradient},
             generated::call, infer::{dtype, shape},
-            op::{Formula, Forward, GradDef, Gradients, bits},
+            op::{Forward, GradientFormula, GradDef, Gradients, bits},
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/gradients.rs"));
     }
