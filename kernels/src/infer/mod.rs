@@ -10,6 +10,7 @@ mod indices;
 mod pieces;
 mod products;
 mod reduced;
+mod resized;
 mod sequence;
 mod windows;
 
@@ -27,6 +28,8 @@ pub use reduced::{
     Reduced, along, broadcast_sizes, classes_of, keep_reduced, other_dims, reduced, reduced_count, rows_of,
     with_size,
 };
+pub(crate) use resized::resized;
+pub use resized::{upsample, upsample_backward, upsampled_sizes};
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, rms_norm, roll, sort};
 pub(crate) use windows::padded_sizes;
 pub use windows::{
