@@ -5,6 +5,7 @@
 
 mod assorted;
 mod by_value;
+mod channels;
 mod indexing;
 mod indices;
 mod pieces;
@@ -19,6 +20,10 @@ pub use assorted::{
 };
 pub use by_value::{
     arange_by_tensor, elements, repeat_by_tensor, repeats_between, reshape_by_tensor, slice_by_tensor, unique,
+};
+pub use channels::{
+    channel_groups, channels_as_pixels, one_sample, pixel_shuffled, pixel_unshuffled, pixels_as_channels,
+    places_of,
 };
 pub use indexing::{embedding, embedding_dense_backward, gather, index_select, scatter, topk};
 pub use indices::{Indexed, Placed, check_mask, index, index_put, indexed, is_mask, placed};
