@@ -28,6 +28,7 @@ pub mod pooling;
 pub mod random;
 pub mod recurrent;
 pub mod reduce;
+pub mod resize;
 mod rounded;
 pub mod softmax;
 pub mod sort;

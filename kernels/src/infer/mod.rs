@@ -5,11 +5,13 @@
 
 mod assorted;
 mod by_value;
+mod channels;
 mod indexing;
 mod indices;
 mod pieces;
 mod products;
 mod reduced;
+mod resized;
 mod sequence;
 mod windows;
 
@@ -19,6 +21,10 @@ pub use assorted::{
 pub use by_value::{
     arange_by_tensor, elements, repeat_by_tensor, repeats_between, reshape_by_tensor, slice_by_tensor, unique,
 };
+pub use channels::{
+    channel_groups, channels_as_pixels, one_sample, pixel_shuffled, pixel_unshuffled, pixels_as_channels,
+    places_of,
+};
 pub use indexing::{embedding, embedding_dense_backward, gather, index_select, scatter, topk};
 pub use indices::{Indexed, Placed, check_mask, index, index_put, indexed, is_mask, placed};
 pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, repeat_groups, stack};
@@ -27,6 +33,8 @@ pub use reduced::{
     Reduced, along, broadcast_sizes, classes_of, keep_reduced, other_dims, reduced, reduced_count, rows_of,
     with_size,
 };
+pub(crate) use resized::resized;
+pub use resized::{upsample, upsample_backward, upsampled_sizes};
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, rms_norm, roll, sort};
 pub(crate) use windows::padded_sizes;
 pub use windows::{
