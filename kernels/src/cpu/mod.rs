@@ -12,6 +12,7 @@ pub mod by_value;
 pub mod convolution;
 mod copy;
 pub mod distance;
+pub mod factor;
 pub mod fft;
 pub mod fill;
 pub mod float;

@@ -145,8 +145,8 @@ impl BufferAssignment {
         let mut shares = vec![None; count];
         let mut live_ranges = liveness.live_ranges.clone();
         if graph.reuse {
-            for number in 0..graph.nodes.len() {
-                if let Some((from, to)) = takes_over(graph, &liveness, layouts, number, levels[number]) {
+            for (number, &level) in levels.iter().enumerate() {
+                if let Some((from, to)) = takes_over(graph, &liveness, layouts, number, level) {
                     shares[to] = Some(from);
                 }
             }
