@@ -86,10 +86,6 @@ fn refusals_are_known_and_in_the_coverage_table() {
             "logcumsumexp: second_order, forward_mode",
             "logcumsumexp_backward: gradient, second_order, forward_mode",
             "_unique2: gradient, second_order, forward_mode",
-            "unique_consecutive: gradient, second_order, forward_mode",
-            "unique_dim: gradient, second_order, forward_mode",
-            "_unique_slices: gradient, second_order, forward_mode",
-            "_unique_rows: gradient, second_order, forward_mode",
             // Its steps are written with other operators where a gradient is needed.
             "lstm.input: gradient, second_order, forward_mode"
         ]
