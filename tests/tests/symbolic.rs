@@ -33,6 +33,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
     // of two sizes that are equal in the example only, in a composition.
     // Nor is a quotient of several sizes, such as the places of a convolution with strides, or the size of a piece.
     let open = [
+        "broadcast_tensors",
         "chunk",
         "clamp.Tensor",
         "conv1d",
@@ -41,6 +42,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
         "cosine_similarity",
         "grid_sampler_2d_along",
         "im2col",
+        "logcumsumexp_backward",
         "scaled_dot_product_attention",
         "slice.Tensor",
         "split.Tensor",
