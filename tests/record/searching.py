@@ -1,4 +1,4 @@
-"""Places in sequences, slices that differ, elements and slices at indices."""
+"""Places in sequences, elements and slices at indices."""
 
 import torch
 
@@ -6,7 +6,7 @@ from calls import BF16, F32, F64, INF, NAN, integers, of, randn
 
 
 def calls():
-    for group in (places, differing, taken, filled):
+    for group in (places, taken, filled):
         yield from group()
 
 
@@ -39,27 +39,6 @@ def places():
         yield "bucketize.Tensor", [x.reshape(2, 4), sequence], options
         yield "bucketize.Scalar", [3, sequence], options
     yield "bucketize.Tensor", [x, rows]
-
-
-def differing():
-    inputs = [
-        of(1, 1, 2, 2, 2, 1, 3),
-        of(1, 1, NAN, NAN, 2),
-        integers(2, 6, low=0, high=2),
-        of(True, True, False, dtype=torch.bool),
-        randn(0),
-        of(3.0)[0],
-    ]
-    for x in inputs:
-        yield "unique_consecutive", [x]
-        yield "unique_consecutive", [x, True, True]
-        yield "unique_consecutive", [x, False, True]
-    x = of([1, 1, 2, 1], [3, 3, 4, 3])
-    for dim in (0, 1, -1):
-        yield "unique_consecutive", [x, True, True, dim]
-        yield "unique_dim", [x, dim, True, True, True]
-        yield "unique_dim", [integers(3, 4, 2, low=0, high=2), dim, True, True, True]
-    yield "unique_dim", [randn(2, 3, dtype=F32), 0, True, True, True]
 
 
 def taken():

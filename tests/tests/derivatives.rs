@@ -86,10 +86,6 @@ fn refusals_are_known_and_in_the_coverage_table() {
             "logcumsumexp: second_order, forward_mode",
             "logcumsumexp_backward: gradient, second_order, forward_mode",
             "_unique2: gradient, second_order, forward_mode",
-            "unique_consecutive: gradient, second_order, forward_mode",
-            "unique_dim: gradient, second_order, forward_mode",
-            "_unique_slices: gradient, second_order, forward_mode",
-            "_unique_rows: gradient, second_order, forward_mode",
             // Steps of recurrent layers have gradients by a kernel, which has none.
             "lstm.input: second_order, forward_mode",
             "gru.input: second_order, forward_mode",

@@ -35,6 +35,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
     let open = [
         "_prelu_kernel_backward",
         "_scaled_dot_product_flash_attention_for_cpu",
+        "broadcast_tensors",
         "chunk",
         "clamp.Tensor",
         "conv1d",
@@ -43,6 +44,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
         "cosine_similarity",
         "grid_sampler_2d_along",
         "im2col",
+        "logcumsumexp_backward",
         "scaled_dot_product_attention",
         "slice.Tensor",
         "soft_margin_loss_backward",

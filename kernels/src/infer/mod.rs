@@ -43,8 +43,7 @@ pub(crate) use resized::resized;
 pub use resized::{upsample, upsample_backward, upsampled_sizes};
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, rms_norm, roll, sort};
 pub use slices::{
-    bincount, classes, common_sizes, lengths, searchsorted, slices_fit, tril_indices, triu_indices,
-    unique_rows, unique_rows_counts,
+    bincount, classes, common_sizes, lengths, searchsorted, tril_indices, triu_indices,
 };
 pub(crate) use windows::padded_sizes;
 pub use windows::{

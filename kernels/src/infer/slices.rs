@@ -1,12 +1,10 @@
 //! Shapes of operators on slices, sequences and counts.
 
-use std::collections::HashSet;
-
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::infer::InferContext;
 use opsmith_runtime::infer::symbolic::Size;
-use opsmith_runtime::layout::{checked_numel, wrap_dim};
-use opsmith_runtime::{DType, Dims, Element, Error, Result, Scalar, Tensor, View, with_dtype};
+use opsmith_runtime::layout::checked_numel;
+use opsmith_runtime::{DType, Dims, Element, Error, Result, Tensor, View, with_dtype};
 
 use super::indexing::broadcast_pair;
 
@@ -46,36 +44,6 @@ pub fn searchsorted(sorted_sequence: &Tensor, self_: &Tensor) -> Result<Dims> {
         ))
         .with_help("give one sequence, or one for each row: all dimensions but the last are equal")),
     }
-}
-
-/// Whether `source` has a slice along a dimension for each index, like those of `self`.
-///
-/// # Errors
-/// If not.
-pub fn slices_fit(self_: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<bool> {
-    let dim = wrap_dim(dim, self_.dim())?;
-    let expected = |size: i64| {
-        let mut sizes = Dims::from_slice(self_.shape());
-        if let Some(along) = sizes.get_mut(dim) {
-            *along = size;
-        }
-        sizes
-    };
-    let fits = match self_.dim() {
-        // One slice, which may have a dimension.
-        0 => index.numel() == 1 && source.numel() == 1 && source.dim() <= 1,
-        _ => source.shape() == &expected(index.numel())[..],
-    };
-    if fits && index.dim() <= 1 && index.dtype() == DType::I64 {
-        return Ok(true);
-    }
-    Err(Error::shape(format!(
-        "slices of the shape {} and an index of the shape {} do not fit self of the shape {}",
-        ShapeText(source.shape()),
-        ShapeText(index.shape()),
-        ShapeText(self_.shape())
-    ))
-    .with_help("source has the shape of self, but for one slice an index; the index is a vector of int64"))
 }
 
 /// As many numbers from 0 on as the largest element of `self` needs, or `minlength`; of the dtype of `weights` if that is
@@ -165,53 +133,6 @@ fn lower(rows: i64, columns: i64, offset: i128) -> i128 {
     if columns == 0 { 0 } else { rising + (rows - full) * columns }
 }
 
-/// The shape of the rows of a matrix that differ from all others if `sorted`, else from the one before.
-///
-/// # Errors
-/// If it is no matrix, or the elements are not known.
-pub fn unique_rows(self_: &Tensor, sorted: bool) -> Result<Dims> {
-    super::with_size(self_.shape(), 0, different_rows(self_, sorted)?)
-}
-
-/// The number of the rows of [`unique_rows`], as the size of their counts.
-///
-/// # Errors
-/// As [`unique_rows`].
-pub fn unique_rows_counts(self_: &Tensor, sorted: bool) -> Result<Dims> {
-    Ok(Dims::from_slice(&[different_rows(self_, sorted)?]))
-}
-
-fn different_rows(self_: &Tensor, sorted: bool) -> Result<i64> {
-    let &[rows, width] = self_.shape() else {
-        return Err(Error::shape(format!("rows are those of a matrix, not {}", ShapeText(self_.shape()))));
-    };
-    let keys: Vec<Option<u64>> = with_dtype!(self_.dtype(), T => self_.with_view(|view: View<'_, T>| {
-        view.iter().map(equality_key).collect()
-    }))?;
-    let width = usize::try_from(width).unwrap_or(0);
-    let row = |number: usize| &keys[number * width..(number + 1) * width];
-    let mut seen = HashSet::new();
-    let is_new = |number: &usize| {
-        let is_new = match sorted {
-            true => seen.insert(row(*number)),
-            false => *number == 0 || row(number - 1) != row(*number),
-        };
-        is_new || row(*number).contains(&None)
-    };
-    Ok((0..usize::try_from(rows).unwrap_or(0)).filter(is_new).count() as i64)
-}
-
-/// A number that is equal for equal elements; none for NaN, which differs from itself.
-fn equality_key<T: Element>(element: T) -> Option<u64> {
-    match element.to_scalar() {
-        Scalar::Bool(value) => Some(u64::from(value)),
-        Scalar::Int(value) => Some(value as u64),
-        // Adding zero makes -0 equal to 0.
-        Scalar::Float(value) if !value.is_nan() => Some((value + 0.0).to_bits()),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,8 +160,5 @@ mod tests {
         assert!(classes(&tensor(&[-1, 2], &[2]), -1).is_err());
         assert_eq!(classes(&tensor(&[2, 0], &[2]), -1).unwrap(), 3);
         assert!(classes(&tensor(&[], &[0]), -1).is_err());
-        let x = tensor(&[2, 5, 1, 2, 2, 5], &[3, 2]);
-        assert_eq!(unique_rows(&x, true).unwrap()[..], [2, 2]);
-        assert_eq!(unique_rows(&x, false).unwrap()[..], [3, 2]);
     }
 }
