@@ -42,9 +42,7 @@ pub use reduced::{
 pub(crate) use resized::resized;
 pub use resized::{upsample, upsample_backward, upsampled_sizes};
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, rms_norm, roll, sort};
-pub use slices::{
-    bincount, classes, common_sizes, lengths, searchsorted, tril_indices, triu_indices,
-};
+pub use slices::{bincount, classes, common_sizes, lengths, searchsorted, tril_indices, triu_indices};
 pub(crate) use windows::padded_sizes;
 pub use windows::{
     adaptive_avg_pool, avg_pool2d, avg_pool3d, col2im, convolution, im2col, max_pool2d, max_pool3d, pad,
