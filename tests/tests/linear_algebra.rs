@@ -78,7 +78,7 @@ fn adjoint(x: &Tensor) -> Result<Tensor> {
 
 /// The matrices as complex ones, with an imaginary part that is not symmetric.
 fn complex(x: &Tensor) -> Result<Tensor> {
-    opsmith::complex(x, &opsmith::mul(&opsmith::flip(x, &[-1])?, 0.5)?)
+    opsmith::complex(x, &opsmith::mul(&opsmith::flip(x, [-1])?, 0.5)?)
 }
 
 fn hermitian(x: &Tensor) -> Result<Tensor> {
@@ -178,7 +178,7 @@ fn gradients_of_norms() {
     for ord in [1.0, 2.0, -2.0, f64::INFINITY] {
         check("norm", &x, &|x| weighed(&opsmith::linalg_matrix_norm(x, ord)?));
     }
-    check("nuclear norm", &x, &|x| weighed(&opsmith::nuclear_norm_dim(x, &[0, 2])?));
+    check("nuclear norm", &x, &|x| weighed(&opsmith::nuclear_norm_dim(x, [0, 2])?));
 }
 
 #[test]

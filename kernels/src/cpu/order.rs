@@ -282,10 +282,9 @@ mod tests {
     use super::*;
     use crate::cpu::testing::Array;
 
-    fn along(
-        kernel: fn(View<'_, f32>, i64, bool, ViewMut<'_, f32>, ViewMut<'_, i64>) -> Result<()>,
-        input: &[f32],
-    ) -> (f32, i64) {
+    type Kernel = fn(View<'_, f32>, i64, bool, ViewMut<'_, f32>, ViewMut<'_, i64>) -> Result<()>;
+
+    fn along(kernel: Kernel, input: &[f32]) -> (f32, i64) {
         let input = Array::new(&[input.len() as i64], input.iter().copied());
         let (mut value, mut place) = (Array::zeros(&[]), Array::zeros(&[]));
         kernel(input.view(), 0, false, value.view_mut(), place.view_mut()).unwrap();

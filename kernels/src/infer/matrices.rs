@@ -78,6 +78,19 @@ pub fn is_vector_system(matrices: &[i64], right: &[i64]) -> Result<bool> {
     Ok(right.len() == 1 || right == &matrices[..matrices.len() - 1])
 }
 
+/// The sizes of the solution of systems whose right side may be a vector for each matrix.
+///
+/// # Errors
+/// As [`system`].
+pub fn solution(matrices: &[i64], right: &[i64], left: bool) -> Result<Dims> {
+    if !is_vector_system(matrices, right)? {
+        return system(matrices, right, left);
+    }
+    let mut sizes = system(matrices, &[right, &[1]].concat(), true)?;
+    sizes.pop();
+    Ok(sizes)
+}
+
 /// The sizes of the solution of `A X = B`, or of `X A = B` unless `left`, stacks broadcast.
 ///
 /// # Errors

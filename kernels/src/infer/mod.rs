@@ -31,7 +31,7 @@ pub use indexing::{embedding, embedding_dense_backward, gather, index_select, sc
 pub use indices::{Indexed, Placed, check_mask, index, index_put, indexed, is_mask, placed};
 pub use matrices::{
     contracted_labels, diagonal_of, free_labels, is_vector_system, kron_parts, kron_sizes, left_factor,
-    matrix_of, relative_tolerance, right_factor, row_of, stacked, system, vector_cross,
+    matrix_of, relative_tolerance, right_factor, row_of, solution, stacked, system, vector_cross,
 };
 pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, repeat_groups, stack};
 pub use products::{as_batch, as_rows, batched, grouped, product};

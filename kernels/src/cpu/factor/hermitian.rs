@@ -71,7 +71,10 @@ fn mirrored<T: Field>(mut lower: Mat<T>) -> Mat<T> {
 }
 
 /// Eigenvalues in ascending order, and eigenvectors as columns.
-fn eigen<T: Field>(a: Mat<T>, with_vectors: bool) -> Result<(Scratch<T::Size>, Option<Mat<T>>)> {
+type Eigen<T> = (Scratch<<T as Field>::Size>, Option<Mat<T>>);
+
+/// The eigenvalues of a matrix, and its eigenvectors if asked for.
+fn eigen<T: Field>(a: Mat<T>, with_vectors: bool) -> Result<Eigen<T>> {
     let n = a.rows;
     let reduced = Tridiagonal::of(a);
     let (mut diagonal, mut beside) = (Scratch::new(), Scratch::new());
@@ -222,7 +225,7 @@ fn ql_step<R: Real>(diagonal: &mut [R], beside: &mut [R], rows: &mut Mat<R>, sta
         let length = off.with(shifted);
         beside[at + 1] = length;
         if length == R::NONE {
-            diagonal[at + 1] = diagonal[at + 1] - moved;
+            diagonal[at + 1] -= moved;
             beside[end] = R::NONE;
             return;
         }
@@ -237,7 +240,7 @@ fn ql_step<R: Real>(diagonal: &mut [R], beside: &mut [R], rows: &mut Mat<R>, sta
             rotate(first, second, cosine, sine);
         }
     }
-    diagonal[start] = diagonal[start] - moved;
+    diagonal[start] -= moved;
     beside[start] = shifted;
     beside[end] = R::NONE;
 }

@@ -103,9 +103,9 @@ impl<T: Field> Mat<T> {
         };
         let (left, right) =
             (self.part(0..self.rows, 0..self.columns), other.part(0..other.rows, 0..other.columns));
-        // SAFETY: both operands are whole matrices, and the product has room for its elements; the result of an empty sum is
-        // there already.
+        // The result of an empty sum is there already.
         if !product.elements.is_empty() && self.columns > 0 {
+            // SAFETY: both operands are whole matrices, and the product has room for its elements.
             unsafe { T::multiply(left, right, None, T::UNIT, out) };
         }
         product

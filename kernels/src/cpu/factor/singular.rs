@@ -57,11 +57,11 @@ pub fn svd<T: Field>(
     })
 }
 
+/// Singular values, and left and right vectors.
+type Singular<T> = (Scratch<<T as Field>::Size>, Option<(Mat<T>, Mat<T>)>);
+
 /// The singular values of a matrix with at least as many rows as columns, and its singular vectors as so many columns.
-fn decompose<T: Field>(
-    matrix: Mat<T>,
-    counts: Option<(usize, usize)>,
-) -> (Scratch<T::Size>, Option<(Mat<T>, Mat<T>)>) {
+fn decompose<T: Field>(matrix: Mat<T>, counts: Option<(usize, usize)>) -> Singular<T> {
     let n = matrix.columns;
     let scale = matrix.largest();
     let reflected = Reflected::of(matrix);

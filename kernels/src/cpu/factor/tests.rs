@@ -155,9 +155,9 @@ fn singular_factors_are<T: Field<Size = f64, Real = f64>>(a: &Mat<T>) {
         assert!(values.windows(2).all(|pair| pair[0] >= pair[1] && pair[1] >= 0.0));
         let (u, vh) = (stacked(&u, m, left), stacked(&vh, right, n));
         let mut scaled = Mat::zeros(left, n);
-        for row in 0..short {
+        for (row, value) in values.iter().enumerate() {
             for (target, element) in scaled.row_mut(row).iter_mut().zip(vh.row(row)) {
-                *target = *element * T::of(values[row]);
+                *target = *element * T::of(*value);
             }
         }
         assert_near(&u.times(&scaled), a);

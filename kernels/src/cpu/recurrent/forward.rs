@@ -95,11 +95,11 @@ fn advance_lstm<T: Unit>(sums: Sums<'_, T>, hidden: &mut [T], cell: &mut [T], sa
 
 /// One step of gated recurrent units.
 fn advance_gru<T: Unit>(sums: Sums<'_, T>, hidden: &mut [T], saved: &mut [T]) {
-    for unit in 0..sums.units {
+    for (unit, hidden) in hidden.iter_mut().enumerate() {
         let (reset, update) = (sigmoid(sums.of(0, unit)), sigmoid(sums.of(1, unit)));
         let state = sums.state[2 * sums.units + unit];
         let new = tanh(sums.input[2 * sums.units + unit].add(reset.mul(state)));
-        hidden[unit] = new.add(update.mul(hidden[unit].sub(new)));
+        *hidden = new.add(update.mul(hidden.sub(new)));
         save(saved, unit, sums.units, [reset, update, new, state]);
     }
 }
