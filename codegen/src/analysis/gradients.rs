@@ -152,12 +152,15 @@ fn is_unfollowed(op: &Op, output: &Output) -> bool {
 /// The reason why the gradients of an operator cannot be differentiated again, if there is one: that of the first
 /// operator in a formula that has it, or in a composition.
 pub fn second_order_refusal(model: &Model, op: &Op) -> Option<String> {
-    let unfollowed = |derivative: &Derivative| {
+    let unfollowed = |op: &Op, derivative: &Derivative| {
         let result = unfollowed_results(&model.ops, op, &derivative.formula)?;
         Some(format!("`{}`: its derivative reads `{}`, which has none", op.name, op.result_name(result)))
     };
-    let own = |op: &Op| op.derivatives.iter().find_map(|derivative| refusal_in(model, &derivative.formula));
-    op.derivatives.iter().find_map(unfollowed).or_else(|| of_parts(model, op, &own))
+    let own = |op: &Op| {
+        let read = op.derivatives.iter().find_map(|derivative| unfollowed(op, derivative));
+        read.or_else(|| op.derivatives.iter().find_map(|derivative| refusal_in(model, &derivative.formula)))
+    };
+    of_parts(model, op, &own)
 }
 
 /// The reason why an operator has no tangents, if there is one: those that transpose its backward formulas need the
