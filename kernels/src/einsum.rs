@@ -39,11 +39,9 @@ impl<'a> Equation<'a> {
         dots.dedup();
         let Some(output) = self.output else {
             // Letters that occur once, in order of the alphabet, capitals first.
-            let all = self.inputs.concat();
-            let mut letters: Dims =
-                letters(&all).filter(|one| letters(&all).filter(|c| c == one).count() == 1).collect();
-            letters.sort_unstable();
-            dots.extend(letters);
+            let mut counts = [0usize; 128];
+            self.inputs.iter().flat_map(|term| letters(term)).for_each(|letter| counts[letter as usize] += 1);
+            dots.extend((0..128).filter(|&letter| counts[letter as usize] == 1));
             return Ok(dots);
         };
         let (before, after) = output.split_once(DOTS).unwrap_or((output, ""));

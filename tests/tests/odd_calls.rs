@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use opsmith::autograd::Options;
 use opsmith::graph::{Graph, InputSpec, Passes};
 use opsmith::{DType, ErrorKind, Tensor, TensorOps, Value, call};
-use opsmith_testing::{checks, report};
+use opsmith_runtime::op::{ArgDef, ArgKind};
+use opsmith_testing::samples::samples;
+use opsmith_testing::{checks, fuzz, report};
 
 fn fuzz(arguments: &[&str]) {
     let status = Command::new(env!("CARGO_BIN_EXE_fuzz-calls")).args(arguments).status().unwrap();
@@ -27,6 +29,31 @@ fn a_few_odd_calls_of_everything() {
 fn odd_calls_of_everything() {
     let seconds = std::env::var("OPSMITH_FUZZ_SECONDS").unwrap_or_else(|_| "60".to_owned());
     fuzz(&["--seconds", &seconds]);
+}
+
+#[test]
+fn long_texts_are_read_once() {
+    fuzz::watch::start(fuzz::MOST_SECONDS);
+    let texts = fuzz::long_texts();
+    let mut called = 0u64;
+    for op in opsmith::LIBRARY.ops {
+        let is_text = |def: &ArgDef| def.ty.kind == ArgKind::Str;
+        for sample in samples(op, DType::F32) {
+            for (place, text) in
+                (0..sample.len()).flat_map(|place| texts.iter().map(move |text| (place, text)))
+            {
+                if is_text(&op.schema.args[place]) {
+                    let mut arguments = sample.clone();
+                    arguments[place] = Value::from(text.as_str());
+                    fuzz::watch::begin(called);
+                    let _ = call(op.name, &arguments, &[]);
+                    fuzz::watch::end();
+                    called += 1;
+                }
+            }
+        }
+    }
+    assert!(called > 0);
 }
 
 /// A tensor with the given number of elements, all one in memory.

@@ -14,3 +14,4 @@ pub mod watch;
 pub use case::{Case, Outcome};
 pub use random::Random;
 pub use run::{Bounded, Findings, MOST_SECONDS, Plan, on_a_small_stack};
+pub use values::long_texts;

@@ -43,6 +43,8 @@ const FLOATS: [f64; 14] = [
     1e-310,
     1e19,
 ];
+/// Bytes of a long text.
+const LONG: usize = 70_000;
 const TEXTS: [&str; 16] = [
     "",
     "none",
@@ -77,7 +79,17 @@ fn scalar(random: &mut Random) -> Scalar {
 }
 
 fn text(random: &mut Random) -> String {
-    if random.once_in(20) { "x".repeat(70_000) } else { random.one_of(&TEXTS).to_owned() }
+    if random.once_in(20) {
+        let texts = long_texts();
+        texts[random.below(texts.len())].clone()
+    } else {
+        random.one_of(&TEXTS).to_owned()
+    }
+}
+
+/// Texts whose every part or pair of parts nothing may go through again and again.
+pub fn long_texts() -> Vec<String> {
+    ["x", "ij,", "...", "a->", "é"].iter().map(|unit| unit.repeat(LONG / unit.len())).collect()
 }
 
 /// A list of few items, occasionally of many.
