@@ -26,6 +26,8 @@ pub(super) trait Fold<T: Element>: Sync {
     type Partial: Copy + Send;
     /// The type of outputs.
     type Out: Element;
+    /// Whether loops over elements are compiled for wider vectors too, as [`widest_over`] does.
+    const WIDE: bool = true;
 
     /// Facts about the output with the given row-major number.
     fn context(&self, number: usize) -> Self::Context;
@@ -51,6 +53,13 @@ pub(super) trait Fold<T: Element>: Sync {
 
 /// Elements that are folded one after the other before pairwise merging takes over, a lane.
 pub(in crate::cpu) const LEAF: usize = 64;
+
+/// As [`widest_over`], if the fold has wide loops.
+#[inline(always)]
+fn widest_of<T: Element, F: Fold<T>, R>(body: impl FnOnce() -> R) -> R {
+    if const { F::WIDE } { widest_over::<T, R>(body) } else { body() }
+}
+
 /// Bytes of the partial results that the across strategy works on together: part of the first cache.
 pub(in crate::cpu) const BLOCK_BYTES: usize = 16 << 10;
 
@@ -233,7 +242,7 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
         }
         // SAFETY: the row's `length` elements from `first` on, one after the other, for which the caller vouches.
         let elements = unsafe { std::slice::from_raw_parts(start, length) };
-        widest_over::<T, _>(
+        widest_of::<T, F, _>(
             #[inline(always)]
             || f.take_row(context, elements),
         )
@@ -241,7 +250,7 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
     let leaf = if step == 1 { LANES * LEAF } else { LEAF };
     let merge = |a, b| f.merge(a, b);
     // Every build pays for each version of each loop.
-    if const { matches!(T::DTYPE, DType::F32 | DType::F64) } && length >= LONG {
+    if const { F::WIDE && matches!(T::DTYPE, DType::F32 | DType::F64) } && length >= LONG {
         return pairwise_in_threads(0, length, leaf, &run, &merge);
     }
     pairwise(0, length, leaf, &run, &merge)
@@ -380,7 +389,7 @@ impl<T: Element, F: Fold<T>> Block<'_, T, F> {
         let step = self.step as isize;
         if step == 1 {
             // SAFETY: the caller's promise.
-            widest_over::<T, _>(
+            widest_of::<T, F, _>(
                 #[inline(always)]
                 || unsafe { self.take_all(fours, rest, partials) },
             );

@@ -27,15 +27,15 @@ pub use scan::{cumprod, cumsum};
 pub use truth::{all, any};
 pub use variance::var;
 
-/// A fold that needs no facts about its outputs beforehand.
-struct Plain<P, Take, Merge, End> {
+/// A fold that needs no facts about its outputs beforehand; with wide loops, if it is worth them.
+struct Plain<const WIDE: bool, P, Take, Merge, End> {
     start: P,
     take: Take,
     merge: Merge,
     end: End,
 }
 
-impl<T, P, O, Take, Merge, End> Fold<T> for Plain<P, Take, Merge, End>
+impl<const WIDE: bool, T, P, O, Take, Merge, End> Fold<T> for Plain<WIDE, P, Take, Merge, End>
 where
     T: Element,
     P: Copy + Send + Sync,
@@ -47,6 +47,7 @@ where
     type Context = ();
     type Partial = P;
     type Out = O;
+    const WIDE: bool = WIDE;
 
     #[inline(always)]
     fn context(&self, _number: usize) {}
@@ -134,18 +135,17 @@ where
     T: Element<Compute: Arithmetic>,
 {
     let reduced = reduced_dims(self_.dim(), dim)?;
-    fold(&self_, &reduced, keepdim, &mut out, &adding(T::from_compute))
+    fold(&self_, &reduced, keepdim, &mut out, &adding(None))
 }
 
-fn adding<T: Element<Compute: Arithmetic>, O: Element>(
-    end: impl Fn(T::Compute) -> O + Sync,
-) -> impl Fold<T, Out = O> {
+/// The sum, divided by a number if one is given: one fold for sums and means.
+fn adding<T: Element<Compute: Arithmetic>>(divisor: Option<T::Compute>) -> impl Fold<T, Out = T> {
     // From memory, the lanes of a plain fold arrive faster than the registers of `Sum`: they are read in four places.
-    Plain {
+    Plain::<true, _, _, _, _> {
         start: T::Compute::ZERO,
         take: |sum: T::Compute, element: T| Arithmetic::add(sum, element.to_compute()),
         merge: |a: T::Compute, b: T::Compute| Arithmetic::add(a, b),
-        end,
+        end: move |sum| T::from_compute(divisor.map_or(sum, |divisor| Arithmetic::div(sum, divisor))),
     }
 }
 
@@ -165,8 +165,7 @@ where
     let reduced = reduced_dims(self_.dim(), dim)?;
     let count = reduced_count(self_.sizes(), &reduced);
     let count = T::Compute::from_scalar(Scalar::Float(count as f64));
-    let end = |sum| T::from_compute(Arithmetic::div(sum, count));
-    fold(&self_, &reduced, keepdim, &mut out, &adding(end))
+    fold(&self_, &reduced, keepdim, &mut out, &adding(Some(count)))
 }
 
 /// Elements behind each output.
@@ -193,7 +192,7 @@ where
 }
 
 fn multiplying<T: Element<Compute: Arithmetic>>() -> impl Fold<T, Out = T> {
-    Plain {
+    Plain::<false, _, _, _, _> {
         start: T::Compute::ONE,
         take: |product: T::Compute, element: T| Arithmetic::mul(product, element.to_compute()),
         merge: |a: T::Compute, b: T::Compute| Arithmetic::mul(a, b),

@@ -7,7 +7,7 @@ use super::extreme::refuse_empty;
 use super::scan::Running;
 use super::variance::Deviation;
 use super::{Plain, Sum, fold::fold};
-use crate::math::{maximum, minimum};
+use crate::math::maximum;
 
 /// `(∑ |x|^ord)^(1 / ord)` over dimensions: the norm of `[3, 4]` is 5 for `ord` 2 and 7 for 1. Infinity and
 /// minus infinity give the largest and the smallest size, 0 counts the elements that are not zero.
@@ -39,32 +39,30 @@ where
     let rounded = |norm: f64| T::Real::from_scalar(Scalar::Float(norm));
     let size = |element: T| T::Compute::size(element.to_compute().widen());
     let square = |element: T| T::Compute::square(element.to_compute().widen());
-    let add = |a: f64, b: f64| a + b;
-    macro_rules! folded {
-        ($start:expr, $take:expr, $merge:expr, $end:expr) => {
-            fold(
-                &self_,
-                &reduced,
-                keepdim,
-                &mut out,
-                &Plain { start: $start, take: $take, merge: $merge, end: $end },
-            )
-        };
-    }
     match ord {
-        0.0 => folded!(0.0, |count: f64, x: T| count + f64::from(u8::from(size(x) != 0.0)), add, rounded),
         1.0 => fold(&self_, &reduced, keepdim, &mut out, &Sum { map: size, end: rounded }),
         2.0 => {
             let end = |sum: f64| rounded(sum.sqrt());
             fold(&self_, &reduced, keepdim, &mut out, &Sum { map: square, end })
         }
-        f64::INFINITY => folded!(0.0, |most: f64, x: T| maximum(most, size(x)), maximum::<f64>, rounded),
-        f64::NEG_INFINITY => {
-            folded!(f64::INFINITY, |least: f64, x: T| minimum(least, size(x)), minimum::<f64>, rounded)
+        f64::INFINITY | f64::NEG_INFINITY => {
+            // The smallest size is the largest of the negative ones.
+            let (start, sign) = if ord > 0.0 { (0.0, 1.0) } else { (f64::NEG_INFINITY, -1.0) };
+            let take = |most: f64, x: T| maximum(most, sign * size(x));
+            let end = |most: f64| rounded(sign * most);
+            let largest = Plain::<true, _, _, _, _> { start, take, merge: maximum::<f64>, end };
+            fold(&self_, &reduced, keepdim, &mut out, &largest)
         }
-        _ => folded!(0.0, |sum: f64, x: T| sum + size(x).powf(ord), add, |sum: f64| rounded(
-            sum.powf(1.0 / ord)
-        )),
+        _ => {
+            let power = |size: f64| match ord {
+                0.0 => f64::from(u8::from(size != 0.0)),
+                _ => size.powf(ord),
+            };
+            let take = |sum: f64, x: T| sum + power(size(x));
+            let end = |sum: f64| rounded(if ord == 0.0 { sum } else { sum.powf(1.0 / ord) });
+            let sum = Plain::<false, _, _, _, _> { start: 0.0, take, merge: |a: f64, b: f64| a + b, end };
+            fold(&self_, &reduced, keepdim, &mut out, &sum)
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
-use opsmith_runtime::{Element, Result, View, ViewMut};
+use opsmith_runtime::{DType, Element, Result, View, ViewMut};
 
-use super::{Plain, fold::fold};
+use super::fold::{Fold, fold};
 use crate::math::truth;
 
 /// Whether any element over dimensions is not zero; false without elements.
@@ -12,9 +12,10 @@ pub fn any<T: Element<Compute: Arithmetic>>(
     self_: View<'_, T>,
     dim: Option<&[i64]>,
     keepdim: bool,
-    out: ViewMut<'_, bool>,
+    mut out: ViewMut<'_, bool>,
 ) -> Result<()> {
-    joined(&self_, dim, keepdim, out, false, |a, b| a | b)
+    let reduced = reduced_dims(self_.dim(), dim)?;
+    fold(&self_, &reduced, keepdim, &mut out, &Found { zero: false })
 }
 
 /// Whether all elements over dimensions are not zero; true without elements.
@@ -22,20 +23,39 @@ pub fn all<T: Element<Compute: Arithmetic>>(
     self_: View<'_, T>,
     dim: Option<&[i64]>,
     keepdim: bool,
-    out: ViewMut<'_, bool>,
+    mut out: ViewMut<'_, bool>,
 ) -> Result<()> {
-    joined(&self_, dim, keepdim, out, true, |a, b| a & b)
+    let reduced = reduced_dims(self_.dim(), dim)?;
+    fold(&self_, &reduced, keepdim, &mut out, &Found { zero: true })
 }
 
-fn joined<T: Element<Compute: Arithmetic>>(
-    input: &View<'_, T>,
-    dim: Option<&[i64]>,
-    keepdim: bool,
-    mut out: ViewMut<'_, bool>,
-    start: bool,
-    join: impl Fn(bool, bool) -> bool + Copy + Sync,
-) -> Result<()> {
-    let take = move |joined: bool, element: T| join(joined, truth(element.to_compute()));
-    let reduced = reduced_dims(input.dim(), dim)?;
-    fold(input, &reduced, keepdim, &mut out, &Plain { start, take, merge: join, end: |joined: bool| joined })
+/// Whether an element is zero, the opposite of `all`, or not zero: one fold for both.
+struct Found {
+    zero: bool,
+}
+
+impl<T: Element<Compute: Arithmetic>> Fold<T> for Found {
+    type Context = ();
+    type Partial = bool;
+    type Out = bool;
+    const WIDE: bool = matches!(T::DTYPE, DType::Bool);
+
+    #[inline(always)]
+    fn context(&self, _number: usize) {}
+    #[inline(always)]
+    fn start(&self) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn take(&self, _context: (), found: bool, element: T) -> bool {
+        found | (truth(element.to_compute()) != self.zero)
+    }
+    #[inline(always)]
+    fn merge(&self, first: bool, second: bool) -> bool {
+        first | second
+    }
+    #[inline(always)]
+    fn finish(&self, found: bool) -> bool {
+        found != self.zero
+    }
 }
