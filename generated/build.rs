@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use opsmith_codegen::config::{RustPath, Tables};
+
 fn main() {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
     // A link to the workspace's; in a package, a file.
@@ -12,5 +14,6 @@ fn main() {
     println!("cargo::metadata=INCLUDE={}", Path::new(&include).display());
     let mut config = opsmith_codegen::Config::stock(spec);
     config.include.push(PathBuf::from(include));
+    config.tables = Tables::Of(RustPath::parse("::opsmith_kernel_tables").expect("a crate's path"));
     opsmith_codegen::build_with(&config);
 }

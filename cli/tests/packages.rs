@@ -12,7 +12,7 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 12] = [
+const PUBLISHED: [&str; 13] = [
     "opsmith-core",
     "opsmith-codegen",
     "opsmith-tools",
@@ -21,6 +21,7 @@ const PUBLISHED: [&str; 12] = [
     "opsmith-programs",
     "opsmith-aot",
     "opsmith-kernels",
+    "opsmith-kernel-tables",
     "opsmith",
     "opsmith-testing",
     "opsmith-cli",

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::chain::{self, Dependency, Library};
-use crate::config::Config;
+use crate::config::{Config, Tables};
 use crate::diagnostics::{Severity, render, summary};
 use crate::emit;
 use crate::model::{KernelSource, Model};
@@ -105,7 +105,10 @@ pub fn build_with(config: &Config) {
     if let Err(error) = output::write(&folder, &files) {
         fail(&Failure::Io(folder.clone(), error).to_string());
     }
-    compile_foreign(&checked.model, config, &folder);
+    // Their symbols are in the tables.
+    if !matches!(config.tables, Tables::Of(_)) {
+        compile_foreign(&checked.model, config, &folder);
+    }
 }
 
 fn fail(message: &str) -> ! {

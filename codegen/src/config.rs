@@ -37,6 +37,21 @@ pub struct Config {
     pub backends: Vec<(Backend, RustPath)>,
     /// Folders with headers for C and C++ kernels.
     pub include: Vec<PathBuf>,
+    /// The crate that has the kernel tables.
+    pub tables: Tables,
+}
+
+/// The crate that has the kernel tables of a library. Kernels are compiled where their tables are, so that two crates let
+/// cargo compile kernels and the rest side by side.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Tables {
+    /// The library's own.
+    #[default]
+    Inside,
+    /// The one at this path, which is generated from the same spec as [`Tables::Alone`].
+    Of(RustPath),
+    /// This one, which has nothing else.
+    Alone,
 }
 
 /// The path of a Rust crate or module, as text: `syn`'s syntax trees cannot leave their thread.
@@ -127,6 +142,7 @@ impl Config {
             kernels: path("crate::kernels"),
             backends: vec![(Backend::Cpu, path("crate::kernels"))],
             include: Vec::new(),
+            tables: Tables::Inside,
         }
     }
 

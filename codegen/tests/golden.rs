@@ -3,9 +3,11 @@
 //! `OPSMITH_BLESS=1 cargo test -p opsmith-codegen --test golden` rewrites the files; read the
 //! difference as a user of the generated code would. The crate `tests/fixture` compiles a larger spec.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use opsmith_codegen::config::{RustPath, Tables};
 use opsmith_codegen::diagnostics::{render, summary};
 use opsmith_codegen::emit::File;
 use opsmith_codegen::{Config, pipeline};
@@ -20,7 +22,11 @@ fn folders() -> Vec<PathBuf> {
 }
 
 fn generated(folder: &Path) -> Vec<File> {
-    let config = Config { library: "golden".to_owned(), ..Config::new(folder.join("spec.yaml")) };
+    generated_with(folder, Tables::Inside)
+}
+
+fn generated_with(folder: &Path, tables: Tables) -> Vec<File> {
+    let config = Config { library: "golden".to_owned(), tables, ..Config::new(folder.join("spec.yaml")) };
     let checked = pipeline::check(&config).expect("the spec can be read");
     let said: Vec<String> =
         checked.diagnostics.sorted().map(|diagnostic| render(&checked.sources, diagnostic, false)).collect();
@@ -68,6 +74,26 @@ fn first_difference(path: &Path, new: &str) -> String {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn two_crates_share_the_modules_of_one() {
+    let modules = |files: &[File]| -> BTreeMap<String, String> {
+        let module = |file: &&File| file.name != "lib.rs" && file.name.ends_with(".rs");
+        files.iter().filter(module).map(|file| (file.name.clone(), file.text.clone())).collect()
+    };
+    let root = |files: &[File]| files.iter().find(|file| file.name == "lib.rs").unwrap().text.clone();
+    for folder in folders() {
+        let tables = generated_with(&folder, Tables::Alone);
+        let rest = generated_with(&folder, Tables::Of(RustPath::parse("::tables_of_golden").unwrap()));
+        let alone = modules(&tables);
+        assert_eq!(alone.keys().collect::<Vec<_>>(), ["kernel_tables.rs"]);
+        assert!(root(&tables).contains("pub use generated::kernel_tables;"), "{}", root(&tables));
+        assert!(!modules(&rest).contains_key("kernel_tables.rs"));
+        assert!(root(&rest).contains("use ::tables_of_golden::kernel_tables::{self};"), "{}", root(&rest));
+        let together: BTreeMap<_, _> = alone.into_iter().chain(modules(&rest)).collect();
+        assert_eq!(together, modules(&generated(&folder)), "{}", folder.display());
     }
 }
 

@@ -32,7 +32,7 @@ use std::ops::Range;
 
 use proc_macro2::TokenStream;
 
-use crate::config::{Config, RustPath};
+use crate::config::{Config, RustPath, Tables};
 use crate::model::{Model, Op};
 
 pub use header::{HEADER, c_declarations, declaration as c_declaration};
@@ -75,6 +75,15 @@ pub struct Emitter {
 }
 
 impl Emitter {
+    /// Whether a crate that is configured so has the module.
+    fn is_part_of(&self, config: &Config) -> bool {
+        match config.tables {
+            Tables::Inside => true,
+            Tables::Of(_) => self.module != TABLES,
+            Tables::Alone => self.module == TABLES,
+        }
+    }
+
     /// Its text as tokens, with types as the module imports them.
     fn tokens(&self, generation: &Generation<'_>) -> TokenStream {
         let code = (self.emit)(generation);
@@ -84,6 +93,9 @@ impl Emitter {
         }
     }
 }
+
+/// The module that may be in a crate of its own.
+const TABLES: &str = "kernel_tables";
 
 /// The emitters of Rust code, in the order of their modules.
 pub const EMITTERS: &[Emitter] = &[
@@ -154,7 +166,7 @@ pub const EMITTERS: &[Emitter] = &[
         emit: rules::emit,
     },
     Emitter {
-        module: "kernel_tables",
+        module: TABLES,
         source: "codegen/src/emit/kernels.rs",
         public: false,
         by_operator: true,
@@ -255,8 +267,10 @@ impl<'a> Generation<'a> {
 pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
     let mut files = Vec::new();
     for (emitter, text) in EMITTERS.iter().zip(pieces::modules(generation)?) {
-        let name = format!("{}.rs", emitter.module);
-        files.push(File { name, text: with_head(emitter, generation, &text) });
+        if emitter.is_part_of(generation.config) {
+            let name = format!("{}.rs", emitter.module);
+            files.push(File { name, text: with_head(emitter, generation, &text) });
+        }
     }
     files.push(root(generation)?);
     files.push(header::emit(generation));
@@ -300,12 +314,20 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     let runtime = &generation.config.runtime;
     let kernels = &generation.config.kernels;
     let mut modules = TokenStream::new();
-    for emitter in EMITTERS {
+    let written = || EMITTERS.iter().filter(|emitter| emitter.is_part_of(generation.config));
+    for emitter in written() {
         let module = quote::format_ident!("{}", emitter.module);
-        let siblings = emitter.siblings.iter().map(|sibling| quote::format_ident!("{sibling}"));
+        let (here, elsewhere): (Vec<&str>, Vec<&str>) =
+            emitter.siblings.iter().partition(|sibling| written().any(|known| known.module == **sibling));
+        let idents =
+            |names: &[&str]| -> Vec<_> { names.iter().map(|name| quote::format_ident!("{name}")).collect() };
+        let (here, elsewhere) = (idents(&here), idents(&elsewhere));
         // Of the module alone: a function of the library may have its name.
-        let siblings =
-            (!emitter.siblings.is_empty()).then(|| quote::quote!(use super::{#(#siblings::{self}),*};));
+        let here = (!here.is_empty()).then(|| quote::quote!(use super::{#(#here::{self}),*};));
+        let elsewhere = match &generation.config.tables {
+            Tables::Of(path) => quote::quote!(#(use #path::#elsewhere::{self};)*),
+            Tables::Inside | Tables::Alone => TokenStream::new(),
+        };
         let path = format!("/{}/{}.rs", FOLDER, emitter.module);
         let doc = names::doc(emitter.doc);
         let imports = (!emitter.imports.is_empty()).then(|| {
@@ -317,15 +339,32 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             pub mod #module {
                 use #runtime as rt;
                 use #kernels::{self as kernels};
-                #siblings
+                #here
+                #elsewhere
                 #imports
                 include!(concat!(env!("OUT_DIR"), #path));
             }
         });
     }
-    let public = EMITTERS.iter().filter(|emitter| emitter.public);
+    let alone = generation.config.tables == Tables::Alone;
+    let public = written().filter(|emitter| emitter.public || alone);
     let public = public.map(|emitter| quote::format_ident!("{}", emitter.module));
     let methods = names::methods_name(generation.config);
+    let (functions, api) = if alone {
+        (TokenStream::new(), TokenStream::new())
+    } else {
+        let api = quote::quote! {
+            pub use generated::functions::*;
+            pub use generated::library::{LIBRARY, call};
+            pub use generated::methods::#methods;
+        };
+        (
+            quote::quote!(
+                pub use functions::*;
+            ),
+            api,
+        )
+    };
     let mut tokens = quote::quote! {
         /// One module an emitter.
         #[allow(unused_imports, reason = "every module has the same imports")]
@@ -337,12 +376,10 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
         mod generated {
             #modules
-            pub use functions::*;
+            #functions
         }
 
-        pub use generated::functions::*;
-        pub use generated::library::{LIBRARY, call};
-        pub use generated::methods::#methods;
+        #api
         #[doc(hidden)]
         pub use generated::{#(#public),*};
     };

@@ -24,12 +24,12 @@ struct Piece {
     operators: Option<Range<usize>>,
 }
 
-/// The text of every emitter's module, in order.
+/// The text of every emitter's module, in order; empty for a module that is not part of the crate.
 ///
 /// # Errors
 /// If an emitter wrote something that is not Rust.
 pub(super) fn modules(generation: &Generation<'_>) -> Result<Vec<String>, String> {
-    let pieces = pieces(generation.model.ops.len());
+    let pieces = pieces(generation);
     let texts = texts(generation, &pieces)?;
     let mut modules = vec![String::new(); EMITTERS.len()];
     for (piece, text) in pieces.iter().zip(texts) {
@@ -44,9 +44,11 @@ pub(super) fn modules(generation: &Generation<'_>) -> Result<Vec<String>, String
 }
 
 /// Modules that are one whole come first.
-fn pieces(operators: usize) -> Vec<Piece> {
-    let (divided, whole): (Vec<_>, Vec<_>) =
-        (0..EMITTERS.len()).partition(|index| EMITTERS[*index].divisible);
+fn pieces(generation: &Generation<'_>) -> Vec<Piece> {
+    let operators = generation.model.ops.len();
+    let (divided, whole): (Vec<_>, Vec<_>) = (0..EMITTERS.len())
+        .filter(|index| EMITTERS[*index].is_part_of(generation.config))
+        .partition(|index| EMITTERS[*index].divisible);
     let whole = whole.into_iter().map(|emitter| Piece { emitter, operators: None });
     let starts = move || (0..operators).step_by(PIECE);
     let divided = divided.into_iter().flat_map(move |emitter| {
