@@ -14,6 +14,7 @@ fn main() {
     println!("cargo::metadata=INCLUDE={}", Path::new(&include).display());
     let mut config = opsmith_codegen::Config::stock(spec);
     config.include.push(PathBuf::from(include));
-    config.tables = Tables::Of(RustPath::parse("::opsmith_kernel_tables").expect("a crate's path"));
+    let tables = ["::opsmith_kernel_tables", "::opsmith_pointwise_tables"];
+    config.tables = Tables::Of(tables.map(|path| RustPath::parse(path).expect("a crate's path")).to_vec());
     opsmith_codegen::build_with(&config);
 }

@@ -106,7 +106,7 @@ pub fn build_with(config: &Config) {
         fail(&Failure::Io(folder.clone(), error).to_string());
     }
     // Their symbols are in the tables.
-    if !matches!(config.tables, Tables::Of(_)) {
+    if matches!(config.tables, Tables::Inside | Tables::HandWritten) {
         compile_foreign(&checked.model, config, &folder);
     }
 }

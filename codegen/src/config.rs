@@ -37,21 +37,23 @@ pub struct Config {
     pub backends: Vec<(Backend, RustPath)>,
     /// Folders with headers for C and C++ kernels.
     pub include: Vec<PathBuf>,
-    /// The crate that has the kernel tables.
+    /// The crates that have the kernel tables.
     pub tables: Tables,
 }
 
-/// The crate that has the kernel tables of a library. Kernels are compiled where their tables are, so that two crates let
-/// cargo compile kernels and the rest side by side.
+/// The crates that have the kernel tables of a library. Kernels are compiled where their tables are, so that several crates
+/// let cargo compile kernels and the rest side by side.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Tables {
     /// The library's own.
     #[default]
     Inside,
-    /// The one at this path, which is generated from the same spec as [`Tables::Alone`].
-    Of(RustPath),
-    /// This one, which has nothing else.
-    Alone,
+    /// Those at these paths, generated from the same spec as [`Tables::Loops`] and [`Tables::HandWritten`].
+    Of(Vec<RustPath>),
+    /// This one, which has the tables of loops over expressions and nothing else.
+    Loops,
+    /// This one, which has the tables of hand-written kernels and nothing else.
+    HandWritten,
 }
 
 /// The path of a Rust crate or module, as text: `syn`'s syntax trees cannot leave their thread.

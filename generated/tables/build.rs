@@ -1,4 +1,4 @@
-//! Generates the kernel tables of the stock library from `ops.yaml`.
+//! Generates the tables of the stock library's hand-written kernels from `ops.yaml`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,6 @@ fn main() {
     let mut config = opsmith_codegen::Config::stock(spec.canonicalize().unwrap_or(spec));
     let include = std::env::var_os("DEP_OPSMITH_KERNELS_INCLUDE").expect("opsmith-kernels tells it");
     config.include.push(PathBuf::from(include));
-    config.tables = Tables::Alone;
+    config.tables = Tables::HandWritten;
     opsmith_codegen::build_with(&config);
 }

@@ -80,7 +80,7 @@ impl Emitter {
         match config.tables {
             Tables::Inside => true,
             Tables::Of(_) => self.module != TABLES,
-            Tables::Alone => self.module == TABLES,
+            Tables::Loops | Tables::HandWritten => self.module == TABLES,
         }
     }
 
@@ -317,17 +317,10 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     let written = || EMITTERS.iter().filter(|emitter| emitter.is_part_of(generation.config));
     for emitter in written() {
         let module = quote::format_ident!("{}", emitter.module);
-        let (here, elsewhere): (Vec<&str>, Vec<&str>) =
-            emitter.siblings.iter().partition(|sibling| written().any(|known| known.module == **sibling));
-        let idents =
-            |names: &[&str]| -> Vec<_> { names.iter().map(|name| quote::format_ident!("{name}")).collect() };
-        let (here, elsewhere) = (idents(&here), idents(&elsewhere));
+        let siblings = emitter.siblings.iter().map(|sibling| quote::format_ident!("{sibling}"));
         // Of the module alone: a function of the library may have its name.
-        let here = (!here.is_empty()).then(|| quote::quote!(use super::{#(#here::{self}),*};));
-        let elsewhere = match &generation.config.tables {
-            Tables::Of(path) => quote::quote!(#(use #path::#elsewhere::{self};)*),
-            Tables::Inside | Tables::Alone => TokenStream::new(),
-        };
+        let siblings =
+            (!emitter.siblings.is_empty()).then(|| quote::quote!(use super::{#(#siblings::{self}),*};));
         let path = format!("/{}/{}.rs", FOLDER, emitter.module);
         let doc = names::doc(emitter.doc);
         let imports = (!emitter.imports.is_empty()).then(|| {
@@ -339,14 +332,22 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             pub mod #module {
                 use #runtime as rt;
                 use #kernels::{self as kernels};
-                #here
-                #elsewhere
+                #siblings
                 #imports
                 include!(concat!(env!("OUT_DIR"), #path));
             }
         });
     }
-    let alone = generation.config.tables == Tables::Alone;
+    if let Tables::Of(crates) = &generation.config.tables {
+        let module = quote::format_ident!("{TABLES}");
+        modules.extend(quote::quote! {
+            /// Kernels by backend and dtype.
+            pub mod #module {
+                #(pub use #crates::#module::*;)*
+            }
+        });
+    }
+    let alone = matches!(generation.config.tables, Tables::Loops | Tables::HandWritten);
     let public = written().filter(|emitter| emitter.public || alone);
     let public = public.map(|emitter| quote::format_ident!("{}", emitter.module));
     let methods = names::methods_name(generation.config);

@@ -1,7 +1,7 @@
-//! The kernel tables of the stock library, generated from `ops.yaml`: for each operator its kernels by backend and dtype.
+//! Tables of the stock library's hand-written kernels by backend and dtype, generated from `ops.yaml`.
 //!
 //! In: generic kernels of `opsmith-kernels`. Out: a `KernelTable` for each operator, which the definitions of `opsmith` point
-//! to. Kernels are instantiated here, and here alone, so that cargo compiles them beside the rest of the library. For
-//! `opsmith` only: its tables change with the spec.
+//! to. Kernels are instantiated here alone, so that cargo compiles them beside the rest of the library. For `opsmith`
+//! only: the tables change with the spec.
 
 include!(concat!(env!("OUT_DIR"), "/opsmith/lib.rs"));
