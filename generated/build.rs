@@ -14,7 +14,7 @@ fn main() {
     println!("cargo::metadata=INCLUDE={}", Path::new(&include).display());
     let mut config = opsmith_codegen::Config::stock(spec);
     config.include.push(PathBuf::from(include));
-    let tables = ["::opsmith_kernel_tables", "::opsmith_pointwise_tables"];
+    let tables = ["::opsmith_layer_tables", "::opsmith_tensor_tables"];
     config.tables = Tables::Of(tables.map(|path| RustPath::parse(path).expect("a crate's path")).to_vec());
     opsmith_codegen::build_with(&config);
 }

@@ -98,6 +98,7 @@ pub fn build_with(config: &Config) {
         println!("cargo::rerun-if-changed={}", file.display());
     }
     report(&checked, config);
+    check_families(&checked.model, config);
     let files = pipeline::generate(&checked, config).unwrap_or_else(|failure| fail(&failure.to_string()));
     let out = std::env::var_os("OUT_DIR")
         .unwrap_or_else(|| fail("OUT_DIR is not set: call this from a build script"));
@@ -106,8 +107,19 @@ pub fn build_with(config: &Config) {
         fail(&Failure::Io(folder.clone(), error).to_string());
     }
     // Their symbols are in the tables.
-    if matches!(config.tables, Tables::Inside | Tables::HandWritten) {
+    if !matches!(config.tables, Tables::Of(_)) {
         compile_foreign(&checked.model, config, &folder);
+    }
+}
+
+/// A family without entries is misspelt, and tables that no crate has would be missed where they are named alone.
+fn check_families(model: &Model, config: &Config) {
+    let Tables::Families(files) = &config.tables else { return };
+    if let Some(file) = files.iter().find(|file| !model.ops.iter().any(|op| op.file() == file.as_str())) {
+        fail(&format!(
+            "the crate has the kernel tables of `{file}`, in which {} has no entry",
+            config.spec_name
+        ));
     }
 }
 

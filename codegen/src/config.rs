@@ -48,12 +48,10 @@ pub enum Tables {
     /// The library's own.
     #[default]
     Inside,
-    /// Those at these paths, generated from the same spec as [`Tables::Loops`] and [`Tables::HandWritten`].
+    /// Those at these paths, generated from the same spec as [`Tables::Families`].
     Of(Vec<RustPath>),
-    /// This one, which has the tables of loops over expressions and nothing else.
-    Loops,
-    /// This one, which has the tables of hand-written kernels and nothing else.
-    HandWritten,
+    /// This one, which has the tables of the entries in these files of the spec, and nothing else.
+    Families(Vec<String>),
 }
 
 /// The path of a Rust crate or module, as text: `syn`'s syntax trees cannot leave their thread.

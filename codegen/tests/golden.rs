@@ -77,11 +77,6 @@ fn first_difference(path: &Path, new: &str) -> String {
     }
 }
 
-fn names_of_tables(text: &str) -> Vec<String> {
-    let starts = text.lines().filter_map(|line| line.trim().strip_prefix("pub static "));
-    starts.map(|line| line.split(':').next().unwrap().to_owned()).collect()
-}
-
 #[test]
 fn crates_share_the_modules_of_one() {
     let modules = |files: &[File]| -> BTreeMap<String, String> {
@@ -92,23 +87,17 @@ fn crates_share_the_modules_of_one() {
     let path = |text: &str| RustPath::parse(text).unwrap();
     for folder in folders() {
         let mut whole = modules(&generated(&folder));
-        let tables_of_whole = whole.remove("kernel_tables.rs").unwrap();
-        let rest = generated_with(&folder, Tables::Of(vec![path("::loops"), path("::written")]));
+        let tables = whole.remove("kernel_tables.rs").unwrap();
+        let rest = generated_with(&folder, Tables::Of(vec![path("::some"), path("::others")]));
         assert_eq!(modules(&rest), whole, "{}", folder.display());
-        for name in ["::loops", "::written"] {
+        for name in ["::some", "::others"] {
             assert!(root(&rest).contains(&format!("pub use {name}::kernel_tables::*;")), "{}", root(&rest));
         }
-        let mut names = Vec::new();
-        for tables in [Tables::Loops, Tables::HandWritten] {
-            let files = generated_with(&folder, tables);
-            assert!(root(&files).contains("pub use generated::kernel_tables;"), "{}", root(&files));
-            let modules = modules(&files);
-            assert_eq!(modules.keys().collect::<Vec<_>>(), ["kernel_tables.rs"]);
-            names.extend(names_of_tables(&modules["kernel_tables.rs"]));
-        }
-        let mut expected = names_of_tables(&tables_of_whole);
-        (names.sort(), expected.sort());
-        assert_eq!(names, expected, "each table is in one of the two crates");
+        let some = generated_with(&folder, Tables::Families(vec!["spec.yaml".to_owned()]));
+        assert!(root(&some).contains("pub use generated::kernel_tables;"), "{}", root(&some));
+        assert_eq!(modules(&some), BTreeMap::from([("kernel_tables.rs".to_owned(), tables)]));
+        let others = modules(&generated_with(&folder, Tables::Families(Vec::new())));
+        assert!(!others["kernel_tables.rs"].contains("static"), "{}", others["kernel_tables.rs"]);
     }
 }
 

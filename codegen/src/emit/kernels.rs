@@ -15,21 +15,15 @@ use crate::model::{Element, Kernel, KernelSource, Op};
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = header::foreign_declarations(generation);
     for op in generation.own_definitions() {
-        let is_here = match generation.config.tables {
+        let is_here = match &generation.config.tables {
             Tables::Inside | Tables::Of(_) => true,
-            Tables::Loops => is_loop(op),
-            Tables::HandWritten => !is_loop(op),
+            Tables::Families(files) => files.iter().any(|file| file == op.file()),
         };
         if is_here && has_kernels(op) {
             tokens.extend(table(generation, op));
         }
     }
     tokens
-}
-
-/// Whether the kernel for CPUs is a loop over an expression.
-fn is_loop(op: &Op) -> bool {
-    op.body.kernel_of_row(Backend::Cpu).is_none() && op.body.pointwise.is_some()
 }
 
 fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
@@ -98,7 +92,8 @@ fn loop_dtypes(dtypes: DTypeSet, serves_halves: bool) -> TokenStream {
 /// The adapter between a backend's row and its kernel; `None` if the row has no kernel.
 fn adapter_of_row(generation: &Generation<'_>, op: &Op, backend: Backend) -> Option<Adapter> {
     let Some(kernel) = op.body.kernel_of_row(backend) else {
-        return (backend == Backend::Cpu && is_loop(op)).then(|| pointwise_kernel(generation, op));
+        let is_loop = op.body.pointwise.is_some() && backend == Backend::Cpu;
+        return is_loop.then(|| pointwise_kernel(generation, op));
     };
     Some(match &kernel.source {
         KernelSource::Rust { path, arguments } => {

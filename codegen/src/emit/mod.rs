@@ -80,7 +80,7 @@ impl Emitter {
         match config.tables {
             Tables::Inside => true,
             Tables::Of(_) => self.module != TABLES,
-            Tables::Loops | Tables::HandWritten => self.module == TABLES,
+            Tables::Families(_) => self.module == TABLES,
         }
     }
 
@@ -347,7 +347,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             }
         });
     }
-    let alone = matches!(generation.config.tables, Tables::Loops | Tables::HandWritten);
+    let alone = matches!(generation.config.tables, Tables::Families(_));
     let public = written().filter(|emitter| emitter.public || alone);
     let public = public.map(|emitter| quote::format_ident!("{}", emitter.module));
     let methods = names::methods_name(generation.config);

@@ -355,6 +355,11 @@ impl Body {
 }
 
 impl Op {
+    /// The file of the spec that has the entry: `ops/reductions.yaml`.
+    pub fn file(&self) -> &str {
+        self.location.rsplit_once(':').map_or("", |(file, _)| file)
+    }
+
     /// Whether a parent library declares it.
     pub fn is_external(&self) -> bool {
         self.parent.is_some()

@@ -1,7 +1,0 @@
-//! Tables of the stock library's hand-written kernels by backend and dtype, generated from `ops.yaml`.
-//!
-//! In: generic kernels of `opsmith-kernels`. Out: a `KernelTable` for each operator, which the definitions of `opsmith` point
-//! to. Kernels are instantiated here alone, so that cargo compiles them beside the rest of the library. For `opsmith`
-//! only: the tables change with the spec.
-
-include!(concat!(env!("OUT_DIR"), "/opsmith/lib.rs"));
