@@ -48,7 +48,7 @@ unsafe fn multiply_with<T: Blocked>(
     let (left, right, out) = oriented(left, right, out);
     match kernels {
         // SAFETY: the caller's promise, of the same product.
-        Some(kernels) if !is_narrow(&left, &right, &out) => unsafe {
+        Some(kernels) if NarrowLoop::of(&left, &right, &out).is_none() => unsafe {
             blocks(kernels, left, right, keep, scale, out)
         },
         // SAFETY: the caller's promise, of the same product; `whole` asks no more of its memory.
@@ -87,16 +87,40 @@ pub(super) fn loops<T: Blocked>() -> Option<&'static Kernels<T>> {
     T::kernels()
 }
 
-/// Whether the crate computes it without memory: there is nothing to add up, few sums of two products, or a vector.
-pub(super) fn is_narrow<T>(left: &Matrix<T>, right: &Matrix<T>, out: &MatrixMut<T>) -> bool {
-    let by_columns = left.row_stride == 1 && out.row_stride == 1;
-    let by_rows = left.column_stride == 1 && right.row_stride == 1;
-    let of_row = right.column_stride == 1 && out.column_stride == 1;
-    let nothing = left.rows == 0 || right.columns == 0;
-    nothing
-        || left.columns <= 2
-        || right.columns <= 1 && (by_columns || by_rows)
-        || left.rows <= 1 && (of_row || by_rows)
+/// The loop by which the crate computes a product without memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NarrowLoop {
+    /// None: the result has no elements.
+    Empty,
+    /// Sums of at most two products.
+    Outer,
+    /// A matrix of columns one after the other times a vector, to neighbouring elements.
+    Columns,
+    /// A matrix of rows one after the other times a contiguous vector.
+    Rows,
+    /// The transpose of `Columns`: a row times a matrix of rows one after the other.
+    RowOfRows,
+    /// The transpose of `Rows`.
+    RowOfColumns,
+}
+
+impl NarrowLoop {
+    /// That of the product; `None` if it needs memory. The step of a dimension with one element may be any.
+    pub(super) fn of<T>(left: &Matrix<T>, right: &Matrix<T>, out: &MatrixMut<T>) -> Option<NarrowLoop> {
+        let by_columns = left.row_stride == 1 && out.row_stride == 1;
+        let by_rows = left.column_stride == 1 && right.row_stride == 1;
+        let of_row = right.column_stride == 1 && out.column_stride == 1;
+        let (one_column, one_row) = (right.columns <= 1, left.rows <= 1);
+        match () {
+            () if left.rows == 0 || right.columns == 0 => Some(NarrowLoop::Empty),
+            () if left.columns <= 2 => Some(NarrowLoop::Outer),
+            () if one_column && by_columns => Some(NarrowLoop::Columns),
+            () if one_column && by_rows => Some(NarrowLoop::Rows),
+            () if one_row && of_row => Some(NarrowLoop::RowOfRows),
+            () if one_row && by_rows => Some(NarrowLoop::RowOfColumns),
+            () => None,
+        }
+    }
 }
 
 /// The product by the crate's own function.

@@ -8,7 +8,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Complex, Element, Scratch};
 
-use super::blocked::{self, is_narrow, oriented};
+use super::blocked::{self, NarrowLoop, oriented};
 use super::innermost::{Blocked, Kernels};
 use super::narrow::Narrow;
 use super::product::{Matrix, MatrixMut, pack};
@@ -33,9 +33,9 @@ pub(super) unsafe fn multiply<R>(
     Complex<R>: Element<Compute = Complex<R>> + Arithmetic + Narrow,
 {
     let (left, right, out) = oriented(left, right, out);
-    if is_narrow(&left, &right, &out) {
+    if let Some(narrow) = NarrowLoop::of(&left, &right, &out) {
         // SAFETY: the caller's promise, of the same product.
-        return unsafe { Narrow::narrow(left, right, keep, scale, out) };
+        return unsafe { Narrow::narrow(narrow, left, right, keep, scale, out) };
     }
     // The orientation that suits the innermost loops has rows close together, pairs want columns to be.
     let (left, right) = (right.transposed(), left.transposed());

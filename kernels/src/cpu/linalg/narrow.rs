@@ -10,16 +10,18 @@ use gemm_common::simd::{MixedSimd, Scalar};
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Complex32, Complex64};
 
+use super::blocked::NarrowLoop;
 use super::product::{Matrix, MatrixMut};
 
 /// Complex types, whose narrow products need no memory.
 pub(super) trait Narrow: Sized {
-    /// Writes the product of matrices that [`is_narrow`](super::blocked::is_narrow) holds for and that are
-    /// [`oriented`](super::blocked::oriented).
+    /// Writes the product of matrices that are [`oriented`](super::blocked::oriented), by the loop that [`NarrowLoop::of`]
+    /// gives for them.
     ///
     /// # Safety
     /// As [`blocked::multiply`](super::blocked::multiply).
     unsafe fn narrow(
+        narrow: NarrowLoop,
         left: Matrix<Self>,
         right: Matrix<Self>,
         keep: Option<Self>,
@@ -31,20 +33,27 @@ pub(super) trait Narrow: Sized {
 macro_rules! narrow {
     ($($ty:ident in $module:ident;)*) => {$(
         impl Narrow for $ty {
-            unsafe fn narrow(left: Matrix<$ty>, right: Matrix<$ty>, keep: Option<$ty>, scale: $ty, out: MatrixMut<$ty>) {
+            unsafe fn narrow(
+                narrow: NarrowLoop,
+                left: Matrix<$ty>,
+                right: Matrix<$ty>,
+                keep: Option<$ty>,
+                scale: $ty,
+                out: MatrixMut<$ty>,
+            ) {
                 // SAFETY: the caller's promise.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
                     {
                         use gemm_common::simd::{V3, V4};
                         if let Some(simd) = <V4 as MixedSimd<$ty, $ty, $ty, $ty>>::try_new() {
-                            return $module::product(simd, left, right, keep, scale, out);
+                            return $module::product(simd, narrow, left, right, keep, scale, out);
                         }
                         if let Some(simd) = <V3 as MixedSimd<$ty, $ty, $ty, $ty>>::try_new() {
-                            return $module::product(simd, left, right, keep, scale, out);
+                            return $module::product(simd, narrow, left, right, keep, scale, out);
                         }
                     }
-                    $module::product(Scalar, left, right, keep, scale, out);
+                    $module::product(Scalar, narrow, left, right, keep, scale, out);
                 }
             }
         }
@@ -56,6 +65,7 @@ macro_rules! narrow {
             /// As [`Narrow::narrow`].
             pub(super) unsafe fn product<S: MixedSimd<$ty, $ty, $ty, $ty>>(
                 simd: S,
+                narrow: NarrowLoop,
                 left: Matrix<$ty>,
                 right: Matrix<$ty>,
                 keep: Option<$ty>,
@@ -72,27 +82,26 @@ macro_rules! narrow {
                 let (b, b_rows, b_columns) = (right.data, right.row_stride as isize, right.column_stride as isize);
                 // SAFETY: the caller's promise.
                 unsafe {
-                    if k <= 2 {
-                        let add = |x: $ty, y: $ty, sum: $ty| x * y + sum;
-                        gevv(
-                            simd, m, n, k, to, columns, rows, a, a_columns, a_rows, b, b_columns, b_rows, keep, scale, add,
-                        );
-                    } else if n == 1 && a_rows == 1 && rows == 1 {
-                        mixed_gemv_colmajor(
+                    match narrow {
+                        NarrowLoop::Empty => {}
+                        NarrowLoop::Outer => {
+                            let add = |x: $ty, y: $ty, sum: $ty| x * y + sum;
+                            gevv(
+                                simd, m, n, k, to, columns, rows, a, a_columns, a_rows, b, b_columns, b_rows, keep, scale, add,
+                            );
+                        }
+                        NarrowLoop::Columns => mixed_gemv_colmajor(
                             simd, m, n, k, to, columns, rows, a, a_columns, a_rows, b, b_columns, b_rows, keep, scale,
-                        );
-                    } else if n == 1 {
-                        mixed_gemv_rowmajor(
+                        ),
+                        NarrowLoop::Rows => mixed_gemv_rowmajor(
                             simd, m, n, k, to, columns, rows, a, a_columns, a_rows, b, b_columns, b_rows, keep, scale,
-                        );
-                    } else if b_columns == 1 && columns == 1 {
-                        mixed_gemv_colmajor(
+                        ),
+                        NarrowLoop::RowOfRows => mixed_gemv_colmajor(
                             simd, n, m, k, to, rows, columns, b, b_rows, b_columns, a, a_rows, a_columns, keep, scale,
-                        );
-                    } else {
-                        mixed_gemv_rowmajor(
+                        ),
+                        NarrowLoop::RowOfColumns => mixed_gemv_rowmajor(
                             simd, n, m, k, to, rows, columns, b, b_rows, b_columns, a, a_rows, a_columns, keep, scale,
-                        );
+                        ),
                     }
                 }
             }

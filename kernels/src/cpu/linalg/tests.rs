@@ -46,6 +46,40 @@ fn matrices_of_any_strides() {
 }
 
 #[test]
+fn narrow_products_of_any_steps() {
+    // Each step of each operand, of dimensions with one element too, where it may be any.
+    let spaced = |sizes: [i64; 2], steps: [i64; 2]| {
+        let elements: Vec<_> = (1..).map(|number| Complex64::new(f64::from(number), 0.5)).take(64).collect();
+        let mut array = Array::new(&[64], elements);
+        (array.sizes, array.strides) = (sizes.into_iter().collect(), steps.into_iter().collect());
+        array
+    };
+    let all_steps = [1i64, 2, 6].into_iter().flat_map(|a| [1i64, 2, 6].map(|b| [a, b]));
+    for (rows, inner, columns) in [(1, 3, 1), (1, 3, 2), (2, 3, 1), (1, 1, 1), (1, 2, 1), (2, 2, 2)] {
+        for left_steps in all_steps.clone() {
+            for right_steps in all_steps.clone() {
+                let left = spaced([rows, inner], left_steps);
+                let right = spaced([inner, columns], right_steps);
+                let at = |array: &Array<Complex64>, place: [i64; 2]| array.at(&place);
+                for out_steps in
+                    all_steps.clone().filter(|steps| rows == 1 || columns == 1 || steps[0] != steps[1])
+                {
+                    let mut out = spaced([rows, columns], out_steps);
+                    mm(left.view(), right.view(), out.view_mut()).unwrap();
+                    for row in 0..rows {
+                        for column in 0..columns {
+                            let products = (0..inner).map(|k| at(&left, [row, k]) * at(&right, [k, column]));
+                            let steps = format!("{left_steps:?} {right_steps:?} {out_steps:?}");
+                            assert_eq!(at(&out, [row, column]), products.sum::<Complex64>(), "{steps}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn addition_reads_the_bias_only_if_it_counts() {
     let (left, right) = (matrix(2, 3), matrix(3, 2));
     let product = naive(&left, &right);
