@@ -88,6 +88,22 @@ fn warn_of_half_a_parent(manifest: &str) {
     println!("cargo::warning=Cargo.toml has {there}, and crates that build on this one need {missing} too");
 }
 
+/// Generates the stock library, or kernel tables of it, in the build script of a crate with `ops.yaml` in its folder.
+pub fn build_stock(tables: Tables) -> Config {
+    let variable = |name: &str| {
+        let missing =
+            || fail(&format!("{name} is not set: call this from a build script of the stock library"));
+        PathBuf::from(std::env::var_os(name).unwrap_or_else(missing))
+    };
+    // A link to the workspace's; in a package, a file.
+    let spec = variable("CARGO_MANIFEST_DIR").join("ops.yaml");
+    let mut config = Config::stock(spec.canonicalize().unwrap_or(spec));
+    config.include.push(variable("DEP_OPSMITH_KERNELS_INCLUDE"));
+    config.tables = tables;
+    build_with(&config);
+    config
+}
+
 /// Generates a library as configured.
 pub fn build_with(config: &Config) {
     let package = config.package.clone().or_else(|| std::env::var("CARGO_PKG_NAME").ok());

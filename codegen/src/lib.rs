@@ -19,7 +19,7 @@ pub mod pipeline;
 mod reader;
 pub mod spec;
 
-pub use build::{build, build_with};
+pub use build::{build, build_stock, build_with};
 pub use config::{Config, Parent, RustPath};
 pub use opsmith_core::Backend;
 

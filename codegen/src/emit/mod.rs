@@ -351,21 +351,18 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     let public = written().filter(|emitter| emitter.public || alone);
     let public = public.map(|emitter| quote::format_ident!("{}", emitter.module));
     let methods = names::methods_name(generation.config);
-    let (functions, api) = if alone {
-        (TokenStream::new(), TokenStream::new())
-    } else {
-        let api = quote::quote! {
+    let functions = (!alone).then(|| {
+        quote::quote!(
+            pub use functions::*;
+        )
+    });
+    let api = (!alone).then(|| {
+        quote::quote! {
             pub use generated::functions::*;
             pub use generated::library::{LIBRARY, call};
             pub use generated::methods::#methods;
-        };
-        (
-            quote::quote!(
-                pub use functions::*;
-            ),
-            api,
-        )
-    };
+        }
+    });
     let mut tokens = quote::quote! {
         /// One module an emitter.
         #[allow(unused_imports, reason = "every module has the same imports")]

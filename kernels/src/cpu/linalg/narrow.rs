@@ -74,7 +74,7 @@ macro_rules! narrow {
             ) {
                 let (m, n, k) = (left.rows, right.columns, left.columns);
                 let (keep, to) = (keep.unwrap_or($ty::ZERO), out.data);
-                if m == 0 || n == 0 || k == 0 && keep.equal($ty::ONE) {
+                if k == 0 && keep.equal($ty::ONE) {
                     return;
                 }
                 let [rows, columns] = [out.row_stride as isize, out.column_stride as isize];

@@ -53,15 +53,14 @@ pub(super) trait Fold<T: Element>: Sync {
 
 /// Elements that are folded one after the other before pairwise merging takes over, a lane.
 pub(in crate::cpu) const LEAF: usize = 64;
+/// Bytes of the partial results that the across strategy works on together: part of the first cache.
+pub(in crate::cpu) const BLOCK_BYTES: usize = 16 << 10;
 
 /// As [`widest_over`], if the fold has wide loops.
 #[inline(always)]
 fn widest_of<T: Element, F: Fold<T>, R>(body: impl FnOnce() -> R) -> R {
     if const { F::WIDE } { widest_over::<T, R>(body) } else { body() }
 }
-
-/// Bytes of the partial results that the across strategy works on together: part of the first cache.
-pub(in crate::cpu) const BLOCK_BYTES: usize = 16 << 10;
 
 /// Reduces the dimensions marked in `reduced`; `out` keeps them with size 1 if `keepdim`.
 ///
@@ -250,7 +249,7 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
     let leaf = if step == 1 { LANES * LEAF } else { LEAF };
     let merge = |a, b| f.merge(a, b);
     // Every build pays for each version of each loop.
-    if const { F::WIDE && matches!(T::DTYPE, DType::F32 | DType::F64) } && length >= LONG {
+    if const { matches!(T::DTYPE, DType::F32 | DType::F64) } && length >= LONG {
         return pairwise_in_threads(0, length, leaf, &run, &merge);
     }
     pairwise(0, length, leaf, &run, &merge)
