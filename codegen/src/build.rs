@@ -133,7 +133,7 @@ fn check_families(model: &Model, config: &Config) {
     let Tables::Families(files) = &config.tables else { return };
     if let Some(file) = files.iter().find(|file| !model.ops.iter().any(|op| op.file() == file.as_str())) {
         fail(&format!(
-            "the crate has the kernel tables of `{file}`, in which {} has no entry",
+            "no entry of {} is in `{file}`, whose tables the crate has: name files as in `ops/views.yaml`",
             config.spec_name
         ));
     }
