@@ -19,7 +19,6 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("layer::CHUNK", normalisation::layer::CHUNK),
     ("largest::WIDTH", pooling::largest::WIDTH),
     ("linalg::BLOCK", linalg::BLOCK),
-    ("linalg::LANES", linalg::LANES),
     ("blocked::FEW_BLOCKS", linalg::blocked::FEW_BLOCKS),
     ("blocked::MANY_BLOCKS", linalg::blocked::MANY_BLOCKS),
     ("fold::BLOCK_BYTES", reduce::fold::BLOCK_BYTES / size_of::<f64>()),

@@ -17,7 +17,8 @@ use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
 
 use super::copy::copy_into;
-use super::simd::widest;
+use super::lanes::sum_terms;
+use super::simd::widest_over;
 use crate::math::{Number, conj};
 
 pub(super) use product::row_major;
@@ -154,6 +155,9 @@ pub fn vdot<T: Element<Compute: Number>>(
     other: View<'_, T>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
+    if const { !T::DTYPE.is_complex() } {
+        return dot(self_, other, out);
+    }
     sum_of_products(&self_, &other, |a, b| Arithmetic::mul(conj(a), b), out)
 }
 
@@ -247,9 +251,6 @@ fn products<T: Multiply>(
 /// Elements whose products are summed without a break; sums of such blocks are summed in turn.
 pub(super) const BLOCK: usize = 4096;
 
-/// Sums side by side inside a block.
-pub(super) const LANES: usize = 32;
-
 fn sum_of_products<T: Element<Compute: Arithmetic>>(
     left: &View<'_, T>,
     right: &View<'_, T>,
@@ -262,34 +263,13 @@ fn sum_of_products<T: Element<Compute: Arithmetic>>(
     let (left, right) = (left.to_contiguous(), right.to_contiguous());
     let mut total = T::Compute::ZERO;
     for (left, right) in left.chunks(BLOCK).zip(right.chunks(BLOCK)) {
-        let sum = widest(
+        let [sum] = widest_over::<T, _>(
             #[inline(always)]
-            || block_sum_of_products(left, right, &multiply),
+            || sum_terms([left, right], |[a, b]| [multiply(a.to_compute(), b.to_compute())]),
         );
         total = Arithmetic::add(total, sum);
     }
     out.write([T::from_compute(total)])
-}
-
-#[inline(always)]
-fn block_sum_of_products<T: Element<Compute: Arithmetic>>(
-    left: &[T],
-    right: &[T],
-    multiply: &impl Fn(T::Compute, T::Compute) -> T::Compute,
-) -> T::Compute {
-    let mut lanes = [T::Compute::ZERO; LANES];
-    let (left_blocks, left_rest) = left.as_chunks::<LANES>();
-    let (right_blocks, right_rest) = right.as_chunks::<LANES>();
-    for (left, right) in left_blocks.iter().zip(right_blocks) {
-        for lane in 0..LANES {
-            let product = multiply(left[lane].to_compute(), right[lane].to_compute());
-            lanes[lane] = Arithmetic::add(lanes[lane], product);
-        }
-    }
-    for (lane, (left, right)) in lanes.iter_mut().zip(left_rest.iter().zip(right_rest)) {
-        *lane = Arithmetic::add(*lane, multiply(left.to_compute(), right.to_compute()));
-    }
-    lanes.into_iter().fold(T::Compute::ZERO, Arithmetic::add)
 }
 
 #[cfg(test)]
