@@ -21,8 +21,9 @@
 //! |---|---|
 //! | `graph` | `opsmith::graph`: functions traced, checked, planned, saved and run as graphs |
 //! | `aot` | `opsmith::aot`, and entries with `dispatch: {CPU: "aot:…"}`: kernels compiled and loaded while a program runs |
+//! | `profile` | `opsmith::profile`: tables, trees, traces, reports and differences of what ran |
 //!
-//! Both are on by default. Without them a program has tensors, operators, gradients, and nothing that it does not use:
+//! The first two are on by default. Without them a program has tensors, operators, gradients, and nothing that it does not use:
 //! `opsmith = { version = "0.1", default-features = false }`.
 
 mod index;
@@ -73,6 +74,25 @@ pub use opsmith_runtime::{
 #[cfg(feature = "graph")]
 #[doc(inline)]
 pub use opsmith_graph as graph;
+
+/// Which operator is slow, which code it is, how the call is repeated, and whether a change helped.
+///
+/// ```
+/// use opsmith::profile::{Group, profile};
+/// use opsmith::{Tensor, TensorOps};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let x = Tensor::of(&[1.0f32, 2.0, 3.0]);
+/// let (result, profile) = profile(|| x.log_softmax(0))?;
+/// result?;
+/// let table = profile.key_averages(Group::Operator).table();
+/// assert!(table.contains("_log_softmax"));
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "profile")]
+#[doc(inline)]
+pub use opsmith_profile as profile;
 
 #[cfg(feature = "aot")]
 #[doc(inline)]

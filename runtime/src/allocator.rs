@@ -80,6 +80,9 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
     if WATCHED.load(Ordering::Relaxed) {
         PEAK.fetch_max(live_bytes(), Ordering::Relaxed);
     }
+    if PROFILED.load(Ordering::Relaxed) {
+        report(pointer, bytes as isize);
+    }
     Some(Block { pointer, class: class as u32, bytes })
 }
 
@@ -90,8 +93,33 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
 #[inline]
 pub(crate) unsafe fn free(block: Block) {
     count_live(-(block.bytes as isize));
+    if PROFILED.load(Ordering::Relaxed) {
+        report(block.pointer, -(block.bytes as isize));
+    }
     // SAFETY: the block came from `take_class` by `allocate`, for its class, and the caller gives up its use.
     unsafe { keep_class(block.class as usize, block.pointer) }
+}
+
+/// Whether blocks are reported to [`PROFILER`].
+static PROFILED: AtomicBool = AtomicBool::new(false);
+static PROFILER: OnceLock<BlockProfiler> = OnceLock::new();
+
+/// Receives the address of a block and its bytes, negative if it is freed.
+pub(crate) type BlockProfiler = fn(usize, isize);
+
+/// Reports each block to a function of this process, in the thread that allocates or frees it, or to none. The first function given is the only one.
+pub(crate) fn profile_blocks(profiler: Option<BlockProfiler>) {
+    if let Some(profiler) = profiler {
+        PROFILER.get_or_init(|| profiler);
+    }
+    PROFILED.store(profiler.is_some(), Ordering::SeqCst);
+}
+
+#[cold]
+fn report(pointer: NonNull<u8>, bytes: isize) {
+    if let Some(profiler) = PROFILER.get() {
+        profiler(pointer.addr().get(), bytes);
+    }
 }
 
 /// Memory of at least `bytes` bytes, with its actual size, for scratch: not counted as a tensor's.

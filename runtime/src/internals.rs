@@ -18,6 +18,9 @@ pub use tracing::{Observers, SiteScope, enter, is_tracing, site, trace};
 
 pub use crate::dispatch::borrows::Borrows;
 pub use crate::dispatch::observer::CallObserver;
+pub use crate::dispatch::spans::{
+    Span, SpanListener, SpanScope, StepSite, is_listening, listen, open as open_span, set_listening,
+};
 pub use crate::generated::call;
 pub use crate::infer::symbolic::call::{Outcome, Owned, with_numbers};
 pub use crate::infer::symbolic::formula::Term;
@@ -39,7 +42,7 @@ use crate::error::Result;
 use crate::library::{Named, declared};
 use crate::op::OpDef;
 use crate::tensor::Tensor;
-use crate::{autograd, boxed, dispatch, op};
+use crate::{allocator, autograd, boxed, dispatch, op};
 
 /// The size of a dimension that inference does not know.
 pub const UNKNOWN_DIM: i64 = op::UNKNOWN_DIM;
@@ -107,6 +110,12 @@ pub fn register(name: &str, define: impl FnOnce() -> &'static OpDef) -> Result<&
 /// Removes the name of an operator that was declared at run time.
 pub fn withdraw(op: &'static OpDef) {
     declared::withdraw(op);
+}
+
+/// Reports the address and bytes of each block of host memory to a function of this process, in the thread that allocates it
+/// or, with negative bytes, frees it; or to none. The first function given is the only one.
+pub fn profile_blocks(profiler: Option<fn(usize, isize)>) {
+    allocator::profile_blocks(profiler);
 }
 
 /// Replaces a file atomically.

@@ -21,6 +21,7 @@ use super::hooks::Extras;
 use super::node::{Edge, Kind, Node};
 use super::queue::{Gradients, Queue, Waiting};
 use super::{anomaly, leaf, mode};
+use crate::dispatch::spans::{self, Span};
 use crate::error::{Error, Result};
 use crate::library::Roles;
 use crate::op::GradientFormula;
@@ -105,6 +106,7 @@ impl<'g, 'c> Pass<'g, 'c> {
 
     fn run(&mut self, edges: &'g [Edge], gradients: SmallVec<[Tensor; 1]>) -> Result<()> {
         let _nested = Nested::enter()?;
+        let _phase = spans::open(|| Span::Phase { name: "backward" });
         let _mode = mode::Scope::enter(self.options.create_graph);
         for (edge, gradient) in edges.iter().zip(gradients) {
             self.deliver(edge, gradient)?;
@@ -133,6 +135,7 @@ impl<'g, 'c> Pass<'g, 'c> {
         if gradients.iter().all(Option::is_none) {
             return Ok(None);
         }
+        let span = spans::open(|| Span::Backward { name: node.name(), op: node.op(), node: node.number() });
         let mut passed = match &node.kind {
             Kind::Call(call) => self.run_call(node, call, &gradients)?,
             Kind::Leaf(leaf) => {
@@ -151,6 +154,7 @@ impl<'g, 'c> Pass<'g, 'c> {
                 .run_custom(node, custom, &gradients)
                 .map_err(|error| error.with_note(format!("in backward of `{}`", custom.name)))?,
         };
+        drop(span);
         if self.anomaly {
             anomaly::check(node, &passed, &gradients)?;
         }

@@ -14,6 +14,7 @@ use super::context::TensorMeta;
 use super::custom::Custom;
 use super::hooks::Extras;
 use super::strided::Strided;
+use crate::dispatch::spans;
 use crate::op::OpDef;
 use crate::tensor::WeakTensor;
 
@@ -73,7 +74,24 @@ impl Node {
         let sequence = next_sequence(&edges);
         #[cfg(test)]
         LIVE.set(LIVE.get() + 1);
-        Arc::new(Node { sequence, edges, outputs, kind, extras: OnceLock::new() })
+        let node = Arc::new(Node { sequence, edges, outputs, kind, extras: OnceLock::new() });
+        if !matches!(node.kind, Kind::Leaf(_)) {
+            spans::recorded(|| node.number());
+        }
+        node
+    }
+
+    /// A number that no other node has at the same time, in any thread, for profilers.
+    pub fn number(&self) -> u64 {
+        (std::ptr::from_ref(self).addr() as u64).rotate_left(16) ^ self.sequence
+    }
+
+    /// The definition of a recorded call.
+    pub fn op(&self) -> Option<&'static OpDef> {
+        match &self.kind {
+            Kind::Call(call) => Some(call.op),
+            _ => None,
+        }
     }
 
     /// The name of the node's operator or step.
@@ -144,6 +162,7 @@ impl NewNode {
         let sequence = next_sequence(&self.0.edges);
         // SAFETY: this is the only handle.
         unsafe { (*Arc::as_ptr(&self.0).cast_mut()).sequence = sequence };
+        spans::recorded(|| self.0.number());
         self.0
     }
 }

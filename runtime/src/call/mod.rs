@@ -15,11 +15,23 @@ use std::panic::Location;
 use crate::arg::{Arg, FromValue, Value};
 use crate::autograd;
 use crate::dispatch;
+use crate::dispatch::spans::{self, Span, SpanScope};
 use crate::error::{Error, Result};
 use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
-use crate::trace_hook;
+use crate::trace_hook::{self, SiteScope};
+
+/// The site of a call while the thread traces, and the call's span while a profiler listens.
+#[inline(always)]
+fn enter(
+    op: &'static OpDef,
+    form: Form,
+    args: &[Arg<'_>],
+    site: &'static Location<'static>,
+) -> (SiteScope, SpanScope) {
+    (trace_hook::enter(site), spans::open(|| Span::Call { op, form, args, site }))
+}
 
 /// Calls the functional form.
 ///
@@ -27,7 +39,7 @@ use crate::trace_hook;
 /// Errors of inference, conversion or the kernel, with the operator and operands added.
 #[track_caller]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    let _site = trace_hook::enter(Location::caller());
+    let _scope = enter(op, Form::Functional, args, Location::caller());
     autograd::invoke(op, args)
 }
 
@@ -37,7 +49,7 @@ pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 /// As [`invoke`].
 #[track_caller]
 pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
-    let _site = trace_hook::enter(Location::caller());
+    let _scope = enter(op, Form::Functional, args, Location::caller());
     if let Some(result) = autograd::invoke_uniform(op, args) {
         return result.map_err(|error| op.error_of_call(error, op.name, args));
     }
@@ -71,7 +83,7 @@ pub fn invoke_several<R: Results>(op: &'static OpDef, args: &[Arg<'_>]) -> Resul
 /// As [`invoke`], and if the result does not fit into the tensor.
 #[track_caller]
 pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
-    let _site = trace_hook::enter(Location::caller());
+    let _scope = enter(op, Form::Inplace, args, Location::caller());
     let result = if autograd::recording() || autograd::forward_is_active() {
         autograd::invoke_inplace(op, args)
     } else {
@@ -94,7 +106,7 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
 /// As [`invoke`], and if a result does not fit into its tensor.
 #[track_caller]
 pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
-    let _site = trace_hook::enter(Location::caller());
+    let _scope = enter(op, Form::Out, args, Location::caller());
     match autograd::check_out(op, args, outs).and_then(|()| dispatch::out(op, args, outs)) {
         Ok(()) => {
             for out in outs.iter() {
@@ -110,7 +122,9 @@ pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]
 ///
 /// # Errors
 /// Errors of the operator, with the operator and operands added.
+#[track_caller]
 pub fn invoke_host(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
+    let _scope = enter(op, Form::Functional, args, Location::caller());
     let Some(host) = op.host else {
         return Err(op.error_of_call(Error::not_implemented("the operator returns tensors"), op.name, args));
     };
@@ -121,6 +135,7 @@ pub fn invoke_host(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
 ///
 /// # Errors
 /// As [`invoke_host`].
+#[track_caller]
 pub fn invoke_value<T: FromValue>(op: &'static OpDef, args: &[Arg<'_>]) -> Result<T> {
     values::only(invoke_host(op, args)?)
 }

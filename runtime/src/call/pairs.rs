@@ -5,7 +5,7 @@
 
 use std::panic::Location;
 
-use super::invoke;
+use super::{enter, invoke};
 use crate::arg::Arg;
 use crate::autograd;
 use crate::copy;
@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
-use crate::trace_hook;
 
 /// Calls the in-place form of an operator with pairs; returns the results that are in no pair.
 ///
@@ -24,7 +23,7 @@ use crate::trace_hook;
 /// As [`invoke`]; if a result does not fit into its argument; and if an argument or its result is part of a graph.
 #[track_caller]
 pub fn invoke_pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    let _site = trace_hook::enter(Location::caller());
+    let _scope = enter(op, Form::Inplace, args, Location::caller());
     run(op, args).map_err(|error| op.error_of_call(error, op.forms.inplace.unwrap_or(op.name), args))
 }
 

@@ -12,6 +12,7 @@ mod numbers;
 pub(crate) mod observer;
 mod out;
 mod run;
+pub(crate) mod spans;
 mod targets;
 pub(crate) mod written;
 

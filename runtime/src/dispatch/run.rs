@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::borrows::Borrows;
 use super::convert::{check_dtypes, convert_inputs};
+use super::spans::{self, Span};
 use super::targets::{refuse_endless, same_elements};
 use super::{numbers, observer, written};
 use crate::arg::Arg;
@@ -156,6 +157,7 @@ fn refuse_these_replaced(reads: &[Arg<'_>], writes: &[Tensor], since: u64) -> Re
 /// As [`Kernel::run`].
 #[inline]
 pub(crate) unsafe fn run_prepared(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
+    let _span = spans::open(|| Span::Kernel { op: call.op(), args: call.args(), outs: call.outs() });
     if call.op().forms.updates {
         start_as_copy(call)?;
     }

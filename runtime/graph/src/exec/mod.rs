@@ -13,7 +13,9 @@ use std::borrow::Borrow;
 use opsmith_runtime::arg::{Arg, Value, describe_operands};
 use opsmith_runtime::error::{Error, Result, ShapeText};
 use opsmith_runtime::infer::symbolic::Bindings;
-use opsmith_runtime::internals::{self, Borrows, GeneratorInternals as _, TensorInternals as _, endless};
+use opsmith_runtime::internals::{
+    self, Borrows, GeneratorInternals as _, Span, TensorInternals as _, endless,
+};
 use opsmith_runtime::op::KernelCall;
 use opsmith_runtime::parallel;
 use opsmith_runtime::random::GeneratorState;
@@ -77,6 +79,7 @@ impl Graph {
         outputs: &mut Vec<Tensor>,
         places: &mut GeneratorStates,
     ) -> Result<()> {
+        let _phase = internals::open_span(|| Span::Phase { name: "graph" });
         let executable = Executable::of(self);
         if !executable.segments.is_empty() {
             outputs.clear();
@@ -286,6 +289,7 @@ fn describe<'a>(
 fn bare(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { kernel, op } => {
+            let _span = internals::open_span(|| Span::Step { op, site: step.site.of_span() });
             let tensor = |id: TensorId| &tensors[id.index()];
             let (mut few, many): ([Arg<'_>; FEW], Scratch<Arg<'_>>);
             let args: &[Arg<'_>] = if step.args.len() <= FEW {

@@ -19,6 +19,7 @@ use opsmith_core::DType;
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::device::Device;
 use opsmith_runtime::infer::symbolic::{Bindings, Guard, Size, Symbols};
+use opsmith_runtime::internals::StepSite;
 use opsmith_runtime::layout::Layout;
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::random::GeneratorState;
@@ -268,6 +269,17 @@ pub enum Site {
     Here(&'static Location<'static>),
     /// A location outside this program: in the one that saved the graph, or in the source of an imported one.
     Elsewhere(String),
+}
+
+impl Site {
+    /// The site as profilers have it.
+    pub(crate) fn of_span(&self) -> StepSite<'_> {
+        match self {
+            Site::Unknown => StepSite::Unknown,
+            Site::Here(location) => StepSite::Here(location),
+            Site::Elsewhere(text) => StepSite::Elsewhere(text),
+        }
+    }
 }
 
 impl fmt::Display for Site {

@@ -1,0 +1,272 @@
+//! Events summed by operator, operands, kernel or call site.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::limits::Limits;
+use crate::model::{Event, Kind, Profile};
+use crate::table::{Table, bytes, percent, rate, time};
+
+/// What events of one row have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// The operator's form, the node of backward, or the range. The time of a kernel is that of its operator.
+    Operator,
+    /// The same, and the operands.
+    Shapes,
+    /// The kernel and its operator.
+    Kernel,
+    /// The operator's form and the place of its call.
+    Site,
+}
+
+/// The order of rows, largest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortBy {
+    /// Time without that of the operators inside.
+    SelfTime,
+    /// Time with that of the operators inside.
+    TotalTime,
+    /// Time a call.
+    AverageTime,
+    /// Number of calls.
+    Calls,
+    /// Bytes kept, without those of the operators inside.
+    SelfMemory,
+    /// Name, from A to Z.
+    Name,
+}
+
+/// Events with something in common.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Name of the operator's form, node, range or kernel.
+    pub name: String,
+    /// The operands, the operator of a kernel, or the site, by the group; empty for [`Group::Operator`].
+    pub detail: String,
+    /// Number of events.
+    pub calls: u64,
+    /// Their time without that of the events inside, in nanoseconds.
+    pub self_ns: u64,
+    /// Their time; of events inside one of the same row, that of the outer one.
+    pub total_ns: u64,
+    /// Bytes that they allocated and did not free, without those of the events inside.
+    pub self_memory: i64,
+    /// Bytes that they allocated and did not free.
+    pub total_memory: i64,
+    /// Bytes of operands and results of the kernels in them, which have to be moved at least.
+    pub moved: u64,
+}
+
+/// The rows of a profile, and what they are parts of.
+#[derive(Clone, Debug)]
+pub struct Averages {
+    /// The rows.
+    pub rows: Vec<Row>,
+    group: Group,
+    limit: usize,
+    total_ns: u64,
+    duration_ns: u64,
+    has_shapes: bool,
+    limits: Option<Limits>,
+    notes: Vec<String>,
+}
+
+impl Profile {
+    /// Events summed by what they have in common, in the order of [`SortBy::SelfTime`].
+    pub fn key_averages(&self, group: Group) -> Averages {
+        let folded = group != Group::Kernel;
+        let shown = |event: &Event| (event.kind == Kind::Kernel) != folded;
+        let (self_times, self_memory) =
+            if folded { self.without_kernels() } else { (self.self_times(), self.self_memory()) };
+        let moved = self.moved();
+        let mut rows: Vec<Row> = Vec::new();
+        let mut numbers: HashMap<(u32, Option<u32>), usize> = HashMap::new();
+        let mut row_of: Vec<Option<usize>> = vec![None; self.events.len()];
+        for (index, event) in self.events.iter().enumerate().filter(|(_, event)| shown(event)) {
+            let second = match group {
+                Group::Operator => None,
+                Group::Shapes => event.operands,
+                Group::Kernel => event.operator,
+                Group::Site => event.site,
+            };
+            let number = *numbers.entry((event.name, second)).or_insert_with(|| {
+                rows.push(self.row(event, group));
+                rows.len() - 1
+            });
+            row_of[index] = Some(number);
+            let row = &mut rows[number];
+            row.calls += 1;
+            row.self_ns += self_times[index];
+            row.self_memory += self_memory[index];
+            if !self.ancestors(event).any(|outer| row_of[outer] == Some(number)) {
+                row.total_ns += event.duration_ns;
+                row.total_memory += event.allocated as i64 - event.freed as i64;
+                row.moved = row.moved.saturating_add(moved[index]);
+            }
+        }
+        let total_ns = rows.iter().map(|row| row.self_ns).sum();
+        Averages {
+            rows,
+            group,
+            limit: usize::MAX,
+            total_ns,
+            duration_ns: self.duration_ns,
+            has_shapes: self.has_shapes,
+            limits: self.limits.clone(),
+            notes: self.notes.clone(),
+        }
+        .sort_by(SortBy::SelfTime)
+    }
+
+    fn row(&self, event: &Event, group: Group) -> Row {
+        let detail = match group {
+            Group::Operator => String::new(),
+            Group::Shapes => self.operands_of(event).map_or_else(String::new, |operands| operands.text()),
+            Group::Kernel => self.operator_of(event).map_or_else(String::new, |op| op.name.clone()),
+            Group::Site => self.site_of(event).unwrap_or_default().to_owned(),
+        };
+        Row {
+            name: self.name_of(event).to_owned(),
+            detail,
+            calls: 0,
+            self_ns: 0,
+            total_ns: 0,
+            self_memory: 0,
+            total_memory: 0,
+            moved: 0,
+        }
+    }
+
+    /// The events that an event is inside of, from the innermost.
+    pub(crate) fn ancestors(&self, event: &Event) -> impl Iterator<Item = usize> {
+        std::iter::successors(event.parent, |parent| self.events[*parent as usize].parent)
+            .map(|parent| parent as usize)
+    }
+
+    /// [`self_times`](Profile::self_times) and [`self_memory`](Profile::self_memory) with kernels as parts of the events that
+    /// run them.
+    fn without_kernels(&self) -> (Vec<u64>, Vec<i64>) {
+        let (mut times, mut memory) = (self.self_times(), self.self_memory());
+        // An event comes after the one that it is inside of.
+        for (index, event) in self.events.iter().enumerate().rev() {
+            if let (Kind::Kernel, Some(parent)) = (event.kind, event.parent) {
+                times[parent as usize] += times[index];
+                memory[parent as usize] += memory[index];
+            }
+        }
+        (times, memory)
+    }
+
+    /// For each event the bytes of operands and results of the kernels in it.
+    pub(crate) fn moved(&self) -> Vec<u64> {
+        let mut moved = vec![0u64; self.events.len()];
+        for (index, event) in self.events.iter().enumerate().rev() {
+            if event.kind == Kind::Kernel {
+                moved[index] = self.operands_of(event).map_or(0, |operands| operands.bytes());
+            }
+            if let Some(parent) = event.parent {
+                moved[parent as usize] = moved[parent as usize].saturating_add(moved[index]);
+            }
+        }
+        moved
+    }
+}
+
+impl Averages {
+    /// The rows in another order.
+    #[must_use]
+    pub fn sort_by(mut self, order: SortBy) -> Averages {
+        // Equal rows stay in the order of names.
+        self.rows.sort_by(|a, b| (&a.name, &a.detail).cmp(&(&b.name, &b.detail)));
+        match order {
+            SortBy::SelfTime => self.rows.sort_by_key(|row| Reverse(row.self_ns)),
+            SortBy::TotalTime => self.rows.sort_by_key(|row| Reverse(row.total_ns)),
+            SortBy::AverageTime => self.rows.sort_by_key(|row| Reverse(row.total_ns / row.calls.max(1))),
+            SortBy::Calls => self.rows.sort_by_key(|row| Reverse(row.calls)),
+            SortBy::SelfMemory => self.rows.sort_by_key(|row| Reverse(row.self_memory)),
+            SortBy::Name => {}
+        }
+        self
+    }
+
+    /// At most so many rows in [`table`](Averages::table).
+    #[must_use]
+    pub fn row_limit(self, limit: usize) -> Averages {
+        Averages { limit, ..self }
+    }
+
+    /// The rows as text. GB/s are those of the bytes that kernels have to move at least, over the row's total time; with limits
+    /// that were measured, their share of the rate at which this machine copies.
+    pub fn table(&self) -> String {
+        let detail = match self.group {
+            Group::Operator => None,
+            Group::Shapes => Some("Operands"),
+            Group::Kernel => Some("Operator"),
+            Group::Site => Some("Site"),
+        };
+        let mut head = vec!["Name"];
+        head.extend(detail);
+        head.extend([
+            "Self CPU %",
+            "Self CPU",
+            "CPU total %",
+            "CPU total",
+            "CPU avg",
+            "Self mem",
+            "CPU mem",
+            "Calls",
+        ]);
+        if self.has_shapes {
+            head.push("GB/s");
+        }
+        if self.limits.is_some() && self.has_shapes {
+            head.push("of copy");
+        }
+        let mut table = Table::new(head, 1 + usize::from(detail.is_some()));
+        for row in self.rows.iter().take(self.limit) {
+            let mut cells = vec![row.name.clone()];
+            cells.extend(detail.map(|_| row.detail.clone()));
+            cells.extend([
+                percent(row.self_ns as f64, self.total_ns as f64),
+                time(row.self_ns),
+                percent(row.total_ns as f64, self.total_ns as f64),
+                time(row.total_ns),
+                time(row.total_ns / row.calls.max(1)),
+                bytes(row.self_memory),
+                bytes(row.total_memory),
+                row.calls.to_string(),
+            ]);
+            if self.has_shapes {
+                cells.push(rate(row.moved, row.total_ns));
+            }
+            if let (true, Some(limits)) = (self.has_shapes, &self.limits) {
+                let rate = row.moved as f64 / row.total_ns.max(1) as f64;
+                cells.push(if row.moved == 0 { String::new() } else { percent(rate, limits.copy_gb_s) });
+            }
+            table.row(cells);
+        }
+        let mut text = table.text();
+        if let Some(left) = self.rows.len().checked_sub(self.limit).filter(|left| *left > 0) {
+            text += &format!("… and {left} more\n");
+        }
+        text += &format!("Self CPU in all: {}, of {}\n", time(self.total_ns), time(self.duration_ns));
+        self.notes.iter().for_each(|note| text += &format!("note: {note}\n"));
+        text
+    }
+
+    /// The rows as CSV, with a head, in nanoseconds and bytes.
+    pub fn csv(&self) -> String {
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let mut text =
+            String::from("name,detail,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes\n");
+        for row in &self.rows {
+            let numbers = format!(
+                "{},{},{},{},{},{}",
+                row.calls, row.self_ns, row.total_ns, row.self_memory, row.total_memory, row.moved
+            );
+            text += &format!("{},{},{numbers}\n", quoted(&row.name), quoted(&row.detail));
+        }
+        text
+    }
+}

@@ -1,0 +1,182 @@
+//! From the rings of threads to a profile.
+//!
+//! In: rings, and the scale of their time stamps. Out: events with numbers in place of pointers, nested in each thread.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use opsmith_runtime::library::Form;
+use opsmith_runtime::op::OpDef;
+
+use crate::model::{Change, Event, Kind, Operands, Operator, Profile, Thread};
+use crate::recorder::Ring;
+use crate::recorder::clock::Scale;
+use crate::recorder::record::{NO_OPERANDS, OPEN, Place, Record, What};
+
+/// Things that stand once, by what they were recorded as.
+struct Numbers<K> {
+    known: HashMap<K, u32>,
+}
+
+impl<K: Hash + Eq> Numbers<K> {
+    fn new() -> Numbers<K> {
+        Numbers { known: HashMap::new() }
+    }
+
+    /// The number of a thing, which `make` makes at its first use.
+    fn number<T>(&mut self, key: K, all: &mut Vec<T>, make: impl FnOnce() -> T) -> u32 {
+        *self.known.entry(key).or_insert_with(|| {
+            all.push(make());
+            (all.len() - 1) as u32
+        })
+    }
+}
+
+/// Adds the events and changes of all rings to a profile.
+pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) {
+    let mut numbers = All {
+        operators: Numbers::new(),
+        texts: Numbers::new(),
+        sites: Numbers::new(),
+        operands: Numbers::new(),
+    };
+    for ring in rings {
+        collect_thread(profile, &mut numbers, ring, scale);
+    }
+    profile.changes.sort_by_key(|change| change.at_ns);
+}
+
+struct All {
+    operators: Numbers<*const OpDef>,
+    texts: Numbers<String>,
+    /// By file, line and column.
+    sites: Numbers<(*const u8, u32, u32)>,
+    operands: Numbers<Operands>,
+}
+
+fn collect_thread(profile: &mut Profile, numbers: &mut All, ring: Ring, scale: Scale) {
+    let thread = profile.threads.len() as u32;
+    let base = profile.events.len() as u64;
+    let overwritten = ring.begun - ring.records.len() as u64;
+    profile.threads.push(Thread { name: ring.thread.clone(), overwritten });
+    // The event of a record that is still there.
+    let event_of =
+        |id: u64| id.checked_sub(overwritten).and_then(|position| u32::try_from(base + position).ok());
+    let operands: Vec<u32> = ring
+        .operands
+        .seen
+        .iter()
+        .map(|seen| numbers.operands.number(seen.clone(), &mut profile.operands, || seen.clone()))
+        .collect();
+    let capacity = ring.records.len().max(1) as u64;
+    for id in overwritten..ring.begun {
+        let record = &ring.records[(id % capacity) as usize];
+        let event = event(profile, numbers, &ring.names, record, scale);
+        let parent = (record.up != 0).then(|| id - u64::from(record.up)).and_then(event_of);
+        let operands =
+            (record.operands != NO_OPERANDS).then(|| operands.get(record.operands as usize).copied());
+        let operands = operands.flatten();
+        // A step has the operands of its kernel.
+        if let (Kind::Kernel, Some(parent)) = (event.kind, parent)
+            && let step = &mut profile.events[parent as usize]
+            && step.kind == Kind::Step
+        {
+            step.operands = operands;
+        }
+        profile.events.push(Event { thread, parent, operands, ..event });
+    }
+    end_open_events(&mut profile.events[base as usize..], &ring, base);
+    let capacity = ring.changes.len().max(1) as u64;
+    for number in ring.changed - ring.changes.len() as u64..ring.changed {
+        let change = &ring.changes[(number % capacity) as usize];
+        let event = (change.inside != u64::MAX).then(|| event_of(change.inside)).flatten();
+        let at_ns = scale.nanoseconds(change.at);
+        profile.changes.push(Change { at_ns, address: change.address, bytes: change.bytes, thread, event });
+    }
+}
+
+/// Ends events whose end was not recorded, in a pause of the profiler, where the next one outside of them begins.
+fn end_open_events(events: &mut [Event], ring: &Ring, base: u64) {
+    let overwritten = ring.begun - ring.records.len() as u64;
+    let capacity = ring.records.len().max(1) as u64;
+    let mut inside: Vec<usize> = Vec::new();
+    for index in 0..events.len() {
+        let parent = events[index].parent.map(|parent| (u64::from(parent) - base) as usize);
+        while let Some(&outer) = inside.last()
+            && Some(outer) != parent
+        {
+            let record = &ring.records[((overwritten + outer as u64) % capacity) as usize];
+            if record.end == OPEN {
+                let most = events[index].start_ns.saturating_sub(events[outer].start_ns);
+                events[outer].duration_ns = events[outer].duration_ns.min(most);
+            }
+            inside.pop();
+        }
+        inside.push(index);
+    }
+}
+
+/// The event of a record, without its thread, parent and operands.
+fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Record, scale: Scale) -> Event {
+    let (kind, op, name) = match record.what {
+        What::Call(op, form) => (Kind::Call, Some(op), form_name(op, form).to_owned()),
+        What::Kernel(op) => (Kind::Kernel, Some(op), kernel_name(op)),
+        What::Backward(op, name) => (Kind::Backward, op, format!("backward of {}", names[name.0 as usize])),
+        What::Step(op) => (Kind::Step, Some(op), op.name.to_owned()),
+        What::Range(name) => (Kind::Range, None, names[name.0 as usize].clone()),
+    };
+    let operator = op.map(|op| {
+        numbers.operators.number(std::ptr::from_ref(op), &mut profile.operators, || Operator {
+            name: op.name.to_owned(),
+            library: op.library.name.to_owned(),
+            entry: op.location.to_owned(),
+        })
+    });
+    let name = numbers.texts.number(name.clone(), &mut profile.texts, || name);
+    let site = match record.place {
+        Place::Unknown => None,
+        Place::Here(location) => {
+            let key = (location.file().as_ptr(), location.line(), location.column());
+            Some(numbers.sites.number(key, &mut profile.texts, || location.to_string()))
+        }
+        Place::Elsewhere(name) => {
+            let text = names[name.0 as usize].clone();
+            Some(numbers.texts.number(text.clone(), &mut profile.texts, || text))
+        }
+    };
+    let start_ns = scale.nanoseconds(record.start);
+    // An event that had not ended lasts as long as the profile.
+    let end_ns = if record.end == OPEN { profile.duration_ns } else { scale.nanoseconds(record.end) };
+    Event {
+        kind,
+        thread: 0,
+        parent: None,
+        operator,
+        name,
+        site,
+        operands: None,
+        start_ns,
+        duration_ns: end_ns.min(profile.duration_ns).saturating_sub(start_ns),
+        allocated: record.allocated,
+        freed: record.freed,
+        node: (record.node != 0).then_some(record.node),
+    }
+}
+
+/// The full name of the form that was called.
+fn form_name(op: &OpDef, form: Form) -> &'static str {
+    let name = match form {
+        Form::Functional => None,
+        Form::Inplace => op.forms.inplace,
+        Form::Out => op.forms.out,
+    };
+    name.unwrap_or(op.name)
+}
+
+/// The name of an operator's kernel on the host in the spec, or that its expression is the kernel.
+fn kernel_name(op: &OpDef) -> String {
+    match op.kernels.source(opsmith_core::Backend::Cpu) {
+        "" => format!("kernel of {}", op.name),
+        source => source.to_owned(),
+    }
+}

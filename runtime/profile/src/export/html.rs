@@ -1,0 +1,257 @@
+//! A report that a person opens and looks at: one HTML file without references to others.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use opsmith_runtime::internals;
+
+use super::text::{colour, escaped};
+use crate::Error;
+use crate::averages::{Group, Row};
+use crate::model::{Event, Kind, Profile};
+use crate::table::{bytes, percent, rate, time};
+use crate::tree::Tree;
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+
+/// Width of charts in their own units.
+const WIDTH: f64 = 1200.0;
+/// Most rows of the table and boxes of the timeline, so that a browser stays quick.
+const ROWS: usize = 1000;
+const BOXES: usize = 4000;
+/// Depth of the tree, and the share of time below which branches are left out.
+const DEPTH: usize = 12;
+const SHARE: f64 = 0.001;
+
+impl Profile {
+    /// Writes the report as a file, whole or not at all.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn save_report(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        internals::replace(path, |file| -> Result<(), Error> {
+            Ok(std::io::Write::write_all(file, self.report().as_bytes())?)
+        })
+        .map_err(|error| error.in_file(path))
+    }
+
+    /// The report: table, flame graph, timeline, memory, call tree.
+    pub fn report(&self) -> String {
+        let name = escaped(&self.name);
+        let mut notes = String::new();
+        self.notes.iter().for_each(|note| _ = write!(notes, "<p>{}</p>", escaped(note)));
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{name}</title>\n\
+             <style>\n{STYLE}</style>\n<h1>{name}</h1>\n\
+             <p>{} in {} of {}; {} events.</p>\n{notes}\
+             <h2>Operators</h2>\n{}\
+             <h2>Flame graph</h2>\n<p>Width is time, the outermost calls are on top.</p>\n<div class=\"chart\">{}</div>\n\
+             <h2>Timeline</h2>\n{}\
+             <h2>Memory</h2>\n{}\
+             <h2>Call tree</h2>\n{}\
+             <script>\n{SCRIPT}</script>\n</html>\n",
+            time(self.duration_ns),
+            self.threads.len(),
+            if self.threads.len() == 1 { "thread" } else { "threads" },
+            self.events.len(),
+            self.operators_table(),
+            self.flame_graph(),
+            self.timeline(),
+            self.memory(),
+            tree(&self.tree()),
+        )
+    }
+
+    fn operators_table(&self) -> String {
+        let group = if self.has_shapes { Group::Shapes } else { Group::Operator };
+        let averages = self.key_averages(group);
+        let total: u64 = averages.rows.iter().map(|row| row.self_ns).sum();
+        let heads = [
+            "Name",
+            "Operands",
+            "Self CPU",
+            "CPU total",
+            "CPU avg",
+            "Calls",
+            "Self memory",
+            "GB/s",
+            "of copy",
+        ];
+        let mut text = String::from(
+            "<input id=\"filter\" type=\"search\" placeholder=\"Filter\" aria-label=\"Filter operators\">\n\
+             <div class=\"scroll\"><table id=\"operators\"><thead><tr>",
+        );
+        for (number, head) in heads.iter().enumerate() {
+            let sorted = if number == 2 { " aria-sort=\"descending\"" } else { "" };
+            let class = if number == 1 { " class=\"text\"" } else { "" };
+            let _ = write!(text, "<th scope=\"col\"{sorted}{class}><button>{head}</button></th>");
+        }
+        text += "</tr></thead>\n<tbody>\n";
+        averages.rows.iter().take(ROWS).for_each(|row| text += &self.operators_row(row, total));
+        text += "</tbody></table></div>\n";
+        if averages.rows.len() > ROWS {
+            let _ = writeln!(
+                text,
+                "<p>{} more rows with less time are left out.</p>",
+                averages.rows.len() - ROWS
+            );
+        }
+        text
+    }
+
+    fn operators_row(&self, row: &Row, total: u64) -> String {
+        let speed = row.moved as f64 / row.total_ns.max(1) as f64;
+        let of_copy = match &self.limits {
+            Some(limits) if row.moved > 0 => percent(speed, limits.copy_gb_s),
+            _ => String::new(),
+        };
+        let share = 100.0 * row.self_ns as f64 / total.max(1) as f64;
+        let number = |value: f64, text: String| format!("<td data-value=\"{value}\">{text}</td>");
+        let bar = format!(
+            "<span class=\"bar\" style=\"width:{:.2}em\"></span>{} <span class=\"soft\">{share:.1} %</span>",
+            share / 20.0,
+            time(row.self_ns)
+        );
+        format!(
+            "<tr><td class=\"name\">{}</td><td class=\"text soft\">{}</td>{}{}{}{}{}{}{}</tr>\n",
+            escaped(&row.name),
+            escaped(&row.detail),
+            number(row.self_ns as f64, bar),
+            number(row.total_ns as f64, time(row.total_ns)),
+            number((row.total_ns / row.calls.max(1)) as f64, time(row.total_ns / row.calls.max(1))),
+            number(row.calls as f64, row.calls.to_string()),
+            number(row.self_memory as f64, bytes(row.self_memory)),
+            number(if row.moved == 0 { 0.0 } else { speed }, rate(row.moved, row.total_ns)),
+            number(if of_copy.is_empty() { 0.0 } else { speed }, of_copy),
+        )
+    }
+
+    /// The longest events of each thread over time.
+    fn timeline(&self) -> String {
+        const ROW: f64 = 16.0;
+        let depth: Vec<usize> = self.events.iter().map(|event| self.ancestors(event).count()).collect();
+        let mut longest: Vec<usize> = (0..self.events.len()).collect();
+        longest.sort_by_key(|&event| std::cmp::Reverse(self.events[event].duration_ns));
+        longest.truncate(BOXES);
+        let mut text = String::new();
+        for (thread, info) in self.threads.iter().enumerate() {
+            let of_thread = |event: &&usize| self.events[**event].thread as usize == thread;
+            let rows = longest.iter().filter(of_thread).map(|&event| depth[event] + 1).max().unwrap_or(0);
+            let height = rows as f64 * ROW + 4.0;
+            let _ = write!(
+                text,
+                "<p>{}</p>\n<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" role=\"img\" \
+                 aria-label=\"Timeline of {}\" font-size=\"10\">\n",
+                escaped(&info.name),
+                escaped(&info.name)
+            );
+            for &event in longest.iter().filter(of_thread) {
+                text += &self.timeline_box(&self.events[event], depth[event] as f64 * ROW + 2.0);
+            }
+            text += "</svg>\n";
+        }
+        text
+    }
+
+    fn timeline_box(&self, event: &Event, top: f64) -> String {
+        let scale = WIDTH / self.duration_ns.max(1) as f64;
+        let (left, width) = (event.start_ns as f64 * scale, (event.duration_ns as f64 * scale).max(0.3));
+        let name = self.name_of(event);
+        let title = match self.site_of(event) {
+            Some(site) => {
+                format!("{name}: {}, at {}, called at {site}", time(event.duration_ns), time(event.start_ns))
+            }
+            None => format!("{name}: {}, at {}", time(event.duration_ns), time(event.start_ns)),
+        };
+        let stroke = if event.kind == Kind::Range { " fill-opacity=\"0.45\"" } else { "" };
+        format!(
+            "<rect x=\"{left:.2}\" y=\"{top}\" width=\"{width:.2}\" height=\"14\" rx=\"1.5\" fill=\"{}\"{stroke}><title>{}</title></rect>\n",
+            colour(name),
+            escaped(&title)
+        )
+    }
+
+    fn memory(&self) -> String {
+        const HEIGHT: f64 = 160.0;
+        if !self.has_memory {
+            return "<p>Changes of memory were not recorded.</p>\n".to_owned();
+        }
+        let timeline = self.memory_timeline();
+        let (least, most) = timeline
+            .points
+            .iter()
+            .fold((0, 0), |(least, most), (_, bytes)| (least.min(*bytes), most.max(*bytes)));
+        let range = (most - least).max(1) as f64;
+        let place = |(at, bytes): (u64, i64)| {
+            let x = WIDTH * at as f64 / self.duration_ns.max(1) as f64;
+            (x, HEIGHT - 14.0 - (HEIGHT - 28.0) * (bytes - least) as f64 / range)
+        };
+        // A step a change; of many, the highest of each group, so that peaks stay.
+        let group = timeline.points.len().div_ceil(BOXES).max(1);
+        let shown =
+            timeline.points.chunks(group).filter_map(|points| points.iter().max_by_key(|(_, bytes)| *bytes));
+        let mut path = format!("M0 {:.1}", place((0, 0)).1);
+        for point in shown {
+            let (x, y) = place(*point);
+            let _ = write!(path, "H{x:.1}V{y:.1}");
+        }
+        path += &format!("H{WIDTH}");
+        let mut text = format!(
+            "<p>Peak: {} more than at the beginning, after {}.</p>\n\
+             <svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"Memory over time\" \
+             font-size=\"11\"><path class=\"curve\" d=\"{path}\"/><text x=\"4\" y=\"12\">{}</text>\
+             <text x=\"4\" y=\"{}\">{}</text></svg>\n",
+            bytes(timeline.peak.1),
+            time(timeline.peak.0),
+            bytes(most),
+            HEIGHT - 3.0,
+            bytes(least),
+        );
+        if !timeline.owners.is_empty() {
+            text += "<p>Allocated in the profile and held at the peak:</p>\n<div class=\"scroll\"><table><thead><tr>\
+                     <th scope=\"col\">Operator</th><th scope=\"col\">Bytes</th><th scope=\"col\">Blocks</th></tr></thead><tbody>\n";
+            for owner in timeline.owners.iter().take(20) {
+                let _ = writeln!(
+                    text,
+                    "<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>",
+                    escaped(&owner.name),
+                    bytes(owner.bytes),
+                    owner.blocks
+                );
+            }
+            text += "</tbody></table></div>\n";
+        }
+        text
+    }
+}
+
+/// The tree as nested elements that open and close.
+fn tree(root: &Tree) -> String {
+    fn line(tree: &Tree, whole: u64) -> String {
+        let kernel = if tree.kind == Some(Kind::Kernel) { " <span class=\"soft\">kernel</span>" } else { "" };
+        let calls = if tree.kind.is_some() { format!(", {} calls", tree.calls) } else { String::new() };
+        format!(
+            "{}{kernel} <span class=\"soft\">{}, {}{calls}</span>",
+            escaped(&tree.name),
+            percent(tree.total_ns as f64, whole as f64),
+            time(tree.total_ns)
+        )
+    }
+    fn write(text: &mut String, tree: &Tree, whole: u64, level: usize) {
+        let large = |inside: &&Tree| inside.total_ns as f64 >= SHARE * whole as f64;
+        if level >= DEPTH || !tree.inside.iter().any(|inside| large(&inside)) {
+            let _ = writeln!(text, "<div class=\"leaf\">{}</div>", line(tree, whole));
+            return;
+        }
+        let open = if level < 2 { " open" } else { "" };
+        let _ = writeln!(text, "<details{open}><summary>{}</summary>", line(tree, whole));
+        tree.inside.iter().filter(large).for_each(|inside| write(text, inside, whole, level + 1));
+        *text += "</details>\n";
+    }
+    let mut text = String::new();
+    write(&mut text, root, root.total_ns, 0);
+    text
+}

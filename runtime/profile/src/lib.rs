@@ -1,0 +1,37 @@
+//! The profiler: which operator is slow, which code it is, how it is reproduced, and whether a change helped.
+//!
+//! In: spans that the runtime reports, of calls, kernels, nodes of backward and steps of graphs. Out: a [`Profile`], and from
+//! it tables, a call tree, traces for Perfetto, flame graphs, reports, differences, and programs that repeat one call. Knows
+//! no operator by name. While nothing is profiled, a call costs the read of a flag more.
+//!
+//! ```
+//! use opsmith_profile::{Group, profile};
+//!
+//! let (result, profile) = profile(|| 6 * 7)?;
+//! assert_eq!(result, 42);
+//! println!("{}", profile.key_averages(Group::Operator).table());
+//! profile.save(std::env::temp_dir().join("answer.profile.json"))?;
+//! # Ok::<(), opsmith_profile::Error>(())
+//! ```
+
+mod averages;
+mod collect;
+mod diff;
+mod error;
+mod export;
+mod limits;
+mod model;
+mod recorder;
+mod repro;
+mod session;
+mod table;
+mod tree;
+
+pub use averages::{Averages, Group, Row, SortBy};
+pub use diff::{Diff, DiffRow};
+pub use error::Error;
+pub use export::{Owner, Timeline};
+pub use limits::Limits;
+pub use model::{Change, Event, Kind, Operand, Operands, Operator, Profile, TensorShape, Thread};
+pub use session::{Options, Profiler, Range, profile, profile_with, range};
+pub use tree::Tree;

@@ -1,0 +1,404 @@
+//! A profile: what ran, when, on what, and how much memory it took.
+//!
+//! In: the records of a session, or a file. Out: plain data without references to the program that it came from, so that
+//! another program reads it. Texts and operands stand once.
+
+use std::io::{BufReader, BufWriter, Write};
+use std::path::Path;
+
+use opsmith_runtime::internals;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::limits::Limits;
+
+/// The version of the file format.
+const FORMAT: u32 = 1;
+
+/// What ran in a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Profile {
+    /// Version of the file format.
+    format: u32,
+    /// What the profile is of.
+    pub name: String,
+    /// When it began, in milliseconds of Unix time.
+    pub started_ms: u64,
+    /// From its beginning to its end, in nanoseconds.
+    pub duration_ns: u64,
+    /// Whether operands were recorded.
+    pub has_shapes: bool,
+    /// Whether changes of memory were recorded.
+    pub has_memory: bool,
+    /// Threads with events.
+    pub threads: Vec<Thread>,
+    /// Operators that events name.
+    pub operators: Vec<Operator>,
+    /// Texts that events name: names and sites.
+    pub texts: Vec<String>,
+    /// Operands that events name.
+    pub operands: Vec<Operands>,
+    /// What ran, of each thread in the order of beginnings, an event after the one that it is inside of.
+    pub events: Vec<Event>,
+    /// Changes of memory, in the order of time.
+    pub changes: Vec<Change>,
+    /// What is missing, in sentences.
+    pub notes: Vec<String>,
+    /// What the machine can do, if it was measured.
+    pub limits: Option<Limits>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its name, or its number in the process.
+    pub name: String,
+    /// Events that were overwritten by later ones.
+    pub overwritten: u64,
+}
+
+/// An operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operator {
+    /// Full name with overload.
+    pub name: String,
+    /// The crate that has it.
+    pub library: String,
+    /// File and line of its entry.
+    pub entry: String,
+}
+
+/// Kind of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// A call of an operator.
+    Call,
+    /// A kernel.
+    Kernel,
+    /// A node of backward.
+    Backward,
+    /// A step of a graph.
+    Step,
+    /// A part of the program's work, or a range that user code named.
+    Range,
+}
+
+/// A part of a thread's time.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(from = "Row", into = "Row")]
+pub struct Event {
+    /// What it is.
+    pub kind: Kind,
+    /// Number of its thread.
+    pub thread: u32,
+    /// The event that it is inside of.
+    pub parent: Option<u32>,
+    /// Number of its operator.
+    pub operator: Option<u32>,
+    /// Number of its name: of the form that was called, the kernel, the node or the range.
+    pub name: u32,
+    /// Number of its site: file, line and column.
+    pub site: Option<u32>,
+    /// Number of its operands.
+    pub operands: Option<u32>,
+    /// Its beginning, in nanoseconds after the profile's.
+    pub start_ns: u64,
+    /// Its duration.
+    pub duration_ns: u64,
+    /// Bytes that its thread allocated meanwhile.
+    pub allocated: u64,
+    /// Bytes that its thread freed meanwhile.
+    pub freed: u64,
+    /// The node that a call was recorded as, or that an event of backward is; equal numbers belong together.
+    pub node: Option<u64>,
+}
+
+/// An event in a file.
+type Row =
+    (Kind, u32, Option<u32>, Option<u32>, u32, Option<u32>, Option<u32>, u64, u64, u64, u64, Option<u64>);
+
+impl From<Row> for Event {
+    fn from(row: Row) -> Event {
+        let (kind, thread, parent, operator, name, site, operands, ..) = row;
+        let (.., start_ns, duration_ns, allocated, freed, node) = row;
+        Event {
+            kind,
+            thread,
+            parent,
+            operator,
+            name,
+            site,
+            operands,
+            start_ns,
+            duration_ns,
+            allocated,
+            freed,
+            node,
+        }
+    }
+}
+
+impl From<Event> for Row {
+    fn from(event: Event) -> Row {
+        let Event { kind, thread, parent, operator, name, site, operands, .. } = event;
+        let Event { start_ns, duration_ns, allocated, freed, node, .. } = event;
+        (kind, thread, parent, operator, name, site, operands, start_ns, duration_ns, allocated, freed, node)
+    }
+}
+
+impl Event {
+    /// Its end, in nanoseconds after the profile's beginning.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns + self.duration_ns
+    }
+}
+
+/// A change of a thread's memory.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Change {
+    /// When, in nanoseconds after the profile's beginning.
+    pub at_ns: u64,
+    /// The block's address, which later blocks may have again.
+    pub address: u64,
+    /// Bytes that were allocated, or freed if negative.
+    pub bytes: i64,
+    /// Number of the thread.
+    pub thread: u32,
+    /// The innermost event that it was in.
+    pub event: Option<u32>,
+}
+
+/// The operands of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Operands {
+    /// Arguments, in the order of the signature.
+    pub args: Vec<Operand>,
+    /// Results of a kernel; of a call, none.
+    pub outs: Vec<TensorShape>,
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Operand {
+    /// An optional argument that was absent.
+    None,
+    /// A tensor.
+    Tensor(TensorShape),
+    /// A list of tensors.
+    Tensors(Vec<TensorShape>),
+    /// A list of tensors of which some may be absent.
+    OptionalTensors(Vec<Option<TensorShape>>),
+    /// Something else, as people write it, and as a boxed value in Rust if a text gives it.
+    Attribute {
+        /// As people write it.
+        text: String,
+        /// As an expression of type `Value`.
+        rust: Option<String>,
+    },
+}
+
+/// A tensor without its elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TensorShape {
+    /// Name of its dtype.
+    pub dtype: String,
+    /// Bytes of an element.
+    pub item_bytes: u32,
+    /// Sizes.
+    pub sizes: Vec<i64>,
+    /// Strides, in elements.
+    pub strides: Vec<i64>,
+    /// Its device.
+    pub device: String,
+}
+
+impl TensorShape {
+    /// Bytes of the elements that it reaches: of an expanded tensor, each once.
+    pub fn bytes(&self) -> u64 {
+        let reached = self.sizes.iter().zip(&self.strides).filter(|(_, stride)| **stride != 0);
+        let count = reached.map(|(size, _)| (*size).max(0) as u64).fold(1, u64::saturating_mul);
+        if self.sizes.contains(&0) { 0 } else { count.saturating_mul(u64::from(self.item_bytes)) }
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> u64 {
+        self.sizes.iter().map(|size| (*size).max(0) as u64).fold(1, u64::saturating_mul)
+    }
+}
+
+impl std::fmt::Display for TensorShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sizes: Vec<String> = self.sizes.iter().map(i64::to_string).collect();
+        write!(f, "{}[{}]", self.dtype, sizes.join(", "))
+    }
+}
+
+impl Operands {
+    /// Every tensor among the arguments.
+    pub fn inputs(&self) -> impl Iterator<Item = &TensorShape> {
+        self.args.iter().flat_map(|arg| -> Box<dyn Iterator<Item = &TensorShape>> {
+            match arg {
+                Operand::Tensor(tensor) => Box::new(std::iter::once(tensor)),
+                Operand::Tensors(tensors) => Box::new(tensors.iter()),
+                Operand::OptionalTensors(tensors) => Box::new(tensors.iter().flatten()),
+                Operand::None | Operand::Attribute { .. } => Box::new(std::iter::empty()),
+            }
+        })
+    }
+
+    /// Bytes of arguments and results: what a kernel has to move at least.
+    pub fn bytes(&self) -> u64 {
+        self.inputs().chain(&self.outs).map(TensorShape::bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Shapes of tensors and texts of attributes: `float32[4, 5], 1`.
+    pub fn text(&self) -> String {
+        let list = |tensors: Vec<String>| format!("[{}]", tensors.join(", "));
+        let text = |arg: &Operand| match arg {
+            Operand::None => "none".to_owned(),
+            Operand::Tensor(tensor) => tensor.to_string(),
+            Operand::Tensors(tensors) => list(tensors.iter().map(TensorShape::to_string).collect()),
+            Operand::OptionalTensors(tensors) => {
+                let text =
+                    |tensor: &Option<TensorShape>| tensor.as_ref().map_or("none".into(), |t| t.to_string());
+                list(tensors.iter().map(text).collect())
+            }
+            Operand::Attribute { text, .. } => text.clone(),
+        };
+        self.args.iter().map(text).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Profile {
+    /// An empty profile.
+    pub(crate) fn empty(name: &str) -> Profile {
+        Profile {
+            format: FORMAT,
+            name: name.to_owned(),
+            started_ms: 0,
+            duration_ns: 0,
+            has_shapes: false,
+            has_memory: false,
+            threads: Vec::new(),
+            operators: Vec::new(),
+            texts: Vec::new(),
+            operands: Vec::new(),
+            events: Vec::new(),
+            changes: Vec::new(),
+            notes: Vec::new(),
+            limits: None,
+        }
+    }
+
+    /// Writes a file, whole or not at all.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        internals::replace(path, |file| -> Result<(), Error> {
+            let mut writer = BufWriter::with_capacity(1 << 20, file);
+            serde_json::to_writer(&mut writer, self)
+                .map_err(|error| Error::from(std::io::Error::from(error)))?;
+            Ok(writer.flush()?)
+        })
+        .map_err(|error| error.in_file(path))
+    }
+
+    /// Reads a file that [`save`](Profile::save) wrote.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no profile, or contradicts itself.
+    pub fn load(path: impl AsRef<Path>) -> Result<Profile, Error> {
+        let path = path.as_ref();
+        let load = || {
+            let reader = BufReader::with_capacity(1 << 20, std::fs::File::open(path)?);
+            let profile: Profile = serde_json::from_reader(reader).map_err(Error::no_profile)?;
+            profile.check().map_err(Error::damaged)?;
+            Ok(profile)
+        };
+        load().map_err(|error: Error| error.in_file(path))
+    }
+
+    /// Whether all numbers refer to something, and events of a thread nest.
+    fn check(&self) -> Result<(), String> {
+        if self.format != FORMAT {
+            return Err(format!("its format is {}, and this program reads {FORMAT}", self.format));
+        }
+        let within =
+            |number: Option<u32>, count: usize| number.is_none_or(|number| (number as usize) < count);
+        for (index, event) in self.events.iter().enumerate() {
+            let parent = event.parent.map(|parent| parent as usize);
+            let inside = parent.is_none_or(|parent| {
+                parent < index && {
+                    let outer = &self.events[parent];
+                    outer.thread == event.thread
+                        && outer.start_ns <= event.start_ns
+                        && event
+                            .start_ns
+                            .checked_add(event.duration_ns)
+                            .is_some_and(|end| end <= outer.end_ns())
+                }
+            });
+            let known = within(event.operator, self.operators.len())
+                && within(Some(event.name), self.texts.len())
+                && within(event.site, self.texts.len())
+                && within(event.operands, self.operands.len())
+                && within(Some(event.thread), self.threads.len())
+                && event.start_ns.checked_add(event.duration_ns).is_some();
+            if !inside || !known {
+                return Err(format!("its event {index} refers to what is not there"));
+            }
+        }
+        let known = |change: &Change| {
+            within(change.event, self.events.len()) && within(Some(change.thread), self.threads.len())
+        };
+        if !self.changes.iter().all(known) {
+            return Err("a change of memory refers to what is not there".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The name of an event.
+    pub fn name_of(&self, event: &Event) -> &str {
+        &self.texts[event.name as usize]
+    }
+
+    /// The site of an event, if it has one.
+    pub fn site_of(&self, event: &Event) -> Option<&str> {
+        event.site.map(|site| self.texts[site as usize].as_str())
+    }
+
+    /// The operands of an event, if they were recorded.
+    pub fn operands_of(&self, event: &Event) -> Option<&Operands> {
+        event.operands.map(|number| &self.operands[number as usize])
+    }
+
+    /// The operator of an event, if it has one.
+    pub fn operator_of(&self, event: &Event) -> Option<&Operator> {
+        event.operator.map(|number| &self.operators[number as usize])
+    }
+
+    /// For each event its duration without that of the events directly inside it, in nanoseconds.
+    pub fn self_times(&self) -> Vec<u64> {
+        let mut times: Vec<u64> = self.events.iter().map(|event| event.duration_ns).collect();
+        for event in &self.events {
+            if let Some(parent) = event.parent {
+                times[parent as usize] = times[parent as usize].saturating_sub(event.duration_ns);
+            }
+        }
+        times
+    }
+
+    /// For each event the bytes that it allocated and did not free, without those of the events directly inside it.
+    pub fn self_memory(&self) -> Vec<i64> {
+        let kept = |event: &Event| event.allocated as i64 - event.freed as i64;
+        let mut bytes: Vec<i64> = self.events.iter().map(kept).collect();
+        for event in &self.events {
+            if let Some(parent) = event.parent {
+                bytes[parent as usize] -= kept(event);
+            }
+        }
+        bytes
+    }
+}

@@ -1,0 +1,411 @@
+//! Recording: the listener of the runtime's spans, with a ring of records a thread.
+//!
+//! In: spans as they begin and end, and blocks of memory. Out: the rings of all threads, when a session ends. A thread writes
+//! its own ring without a lock: it marks itself busy while a span is open, and whoever ends the session waits until no
+//! thread is.
+
+pub(crate) mod clock;
+mod operands;
+pub(crate) mod record;
+
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use opsmith_runtime::internals::{self, Span, SpanListener, StepSite};
+
+use clock::ticks;
+use operands::Interner;
+use record::{Change, NO_OPERANDS, Name, OPEN, Place, Record, What};
+
+/// What a session records, for the threads.
+struct Settings {
+    /// The number of the session; 0 before the first.
+    session: AtomicU64,
+    /// Most records of a thread; those before are overwritten.
+    capacity: AtomicUsize,
+    shapes: AtomicBool,
+    memory: AtomicBool,
+}
+
+static SETTINGS: Settings = Settings {
+    session: AtomicU64::new(0),
+    capacity: AtomicUsize::new(0),
+    shapes: AtomicBool::new(false),
+    memory: AtomicBool::new(false),
+};
+
+/// The rings of all threads that recorded something.
+static THREADS: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
+
+/// A ring, and whether its thread may be writing it.
+struct Shared {
+    busy: AtomicBool,
+    ring: UnsafeCell<Ring>,
+}
+
+// SAFETY: only the thread that owns the ring uses it while `busy` is set, and another one only while it is not and the
+// session has ended, after which the owner writes nothing (`Local::occupy`).
+unsafe impl Sync for Shared {}
+
+/// The records of a thread in a session.
+pub(crate) struct Ring {
+    session: u64,
+    pub thread: String,
+    capacity: usize,
+    pub records: Vec<Record>,
+    /// Records that were begun, of which the last `records.len()` are there.
+    pub begun: u64,
+    pub changes: Vec<Change>,
+    /// Changes of memory that were noted, of which the last `changes.len()` are there.
+    pub changed: u64,
+    pub operands: Interner,
+    pub names: Vec<String>,
+    numbers: HashMap<String, Name>,
+}
+
+/// A span that is open in a thread.
+#[derive(Clone, Copy)]
+struct Open {
+    /// The number of the session; 0 for a span that is not recorded.
+    session: u64,
+    id: u64,
+    allocated: u64,
+    freed: u64,
+    /// Whether it keeps its thread busy: a range that user code opened may last as long as the program.
+    occupies: bool,
+}
+
+/// A thread's own part.
+struct Local {
+    shared: Arc<Shared>,
+    open: RefCell<Vec<Open>>,
+    /// Open spans that keep the thread busy.
+    occupied: Cell<u32>,
+    allocated: Cell<u64>,
+    freed: Cell<u64>,
+}
+
+thread_local! {
+    static LOCAL: Local = Local::register();
+}
+
+fn threads() -> MutexGuard<'static, Vec<Arc<Shared>>> {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Ring {
+    fn new(thread: String) -> Ring {
+        Ring {
+            session: 0,
+            thread,
+            capacity: 1,
+            records: Vec::new(),
+            begun: 0,
+            changes: Vec::new(),
+            changed: 0,
+            operands: Interner::default(),
+            names: Vec::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// The record with this number among all that were begun, unless it was overwritten.
+    #[inline]
+    fn record(&mut self, id: u64) -> Option<&mut Record> {
+        (self.begun - id <= self.records.len() as u64)
+            .then(|| &mut self.records[(id % self.capacity as u64) as usize])
+    }
+
+    #[inline]
+    fn push(&mut self, record: Record) -> u64 {
+        let id = self.begun;
+        self.begun += 1;
+        if self.records.len() < self.capacity {
+            self.records.push(record);
+        } else {
+            self.records[(id % self.capacity as u64) as usize] = record;
+        }
+        id
+    }
+
+    fn note(&mut self, change: Change) {
+        if self.changes.len() < self.capacity {
+            self.changes.push(change);
+        } else {
+            self.changes[(self.changed % self.capacity as u64) as usize] = change;
+        }
+        self.changed += 1;
+    }
+
+    fn name(&mut self, text: &str) -> Name {
+        if let Some(name) = self.numbers.get(text) {
+            return *name;
+        }
+        let name = Name(self.names.len() as u32);
+        self.names.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), name);
+        name
+    }
+}
+
+impl Local {
+    fn register() -> Local {
+        let thread = std::thread::current();
+        let name = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
+        let shared =
+            Arc::new(Shared { busy: AtomicBool::new(false), ring: UnsafeCell::new(Ring::new(name)) });
+        threads().push(shared.clone());
+        Local {
+            shared,
+            open: RefCell::default(),
+            occupied: Cell::new(0),
+            allocated: Cell::new(0),
+            freed: Cell::new(0),
+        }
+    }
+
+    /// Makes the thread busy, unless the session ended meanwhile.
+    #[inline]
+    fn occupy(&self) -> bool {
+        if self.occupied.get() == 0 {
+            // Before the check, in one order for all threads: who ends a session sees the mark, or this thread the end.
+            self.shared.busy.store(true, Ordering::SeqCst);
+            if !is_recording() {
+                self.shared.busy.store(false, Ordering::Release);
+                return false;
+            }
+        }
+        self.occupied.set(self.occupied.get() + 1);
+        true
+    }
+
+    #[inline]
+    fn release(&self) {
+        let left = self.occupied.get() - 1;
+        self.occupied.set(left);
+        if left == 0 {
+            self.shared.busy.store(false, Ordering::Release);
+        }
+    }
+
+    /// The ring, empty at the first use in a session.
+    ///
+    /// # Safety
+    /// The thread is busy, and no other borrow of the ring is used.
+    #[inline]
+    #[allow(clippy::mut_from_ref, reason = "the ring belongs to this thread while it is busy")]
+    unsafe fn ring(&self) -> &mut Ring {
+        // SAFETY: the caller's promise.
+        let ring = unsafe { &mut *self.shared.ring.get() };
+        let session = SETTINGS.session.load(Ordering::Relaxed);
+        if ring.session != session {
+            *ring = Ring::new(std::mem::take(&mut ring.thread));
+            ring.session = session;
+            ring.capacity = SETTINGS.capacity.load(Ordering::Relaxed).max(1);
+        }
+        ring
+    }
+
+    /// Opens a span that `describe` writes into the ring.
+    #[inline]
+    fn begin(&self, occupies: bool, describe: impl FnOnce(&mut Ring) -> (What, Place, u32)) {
+        let closed = Open { session: 0, id: 0, allocated: 0, freed: 0, occupies: false };
+        let Ok(mut open) = self.open.try_borrow_mut() else { return };
+        if !self.occupy() {
+            return open.push(closed);
+        }
+        // SAFETY: the thread is busy, and the borrow ends here.
+        let ring = unsafe { self.ring() };
+        let (what, place, operands) = describe(ring);
+        let session = ring.session;
+        let parent = open.last().filter(|parent| parent.session == session);
+        let up = parent.map_or(0, |parent| u32::try_from(ring.begun - parent.id).unwrap_or(0));
+        let (allocated, freed) = (self.allocated.get(), self.freed.get());
+        let start = ticks();
+        let record = Record { what, place, start, end: OPEN, up, operands, allocated: 0, freed: 0, node: 0 };
+        let id = ring.push(record);
+        open.push(Open { session, id, allocated, freed, occupies });
+        if !occupies {
+            self.release();
+        }
+    }
+
+    fn end(&self) {
+        let now = ticks();
+        let Ok(mut open) = self.open.try_borrow_mut() else { return };
+        let Some(span) = open.pop() else { return };
+        if span.session == 0 {
+            return;
+        }
+        if !span.occupies && !self.occupy() {
+            return;
+        }
+        // SAFETY: the thread is busy since the span began, or now; the borrow ends here.
+        let ring = unsafe { &mut *self.shared.ring.get() };
+        let (allocated, freed) = (self.allocated.get(), self.freed.get());
+        if ring.session == span.session
+            && let Some(record) = ring.record(span.id)
+        {
+            record.end = now;
+            record.allocated = allocated.wrapping_sub(span.allocated);
+            record.freed = freed.wrapping_sub(span.freed);
+        }
+        self.release();
+    }
+
+    fn note(&self, address: usize, bytes: isize) {
+        if bytes >= 0 {
+            self.allocated.set(self.allocated.get().wrapping_add(bytes as u64));
+        } else {
+            self.freed.set(self.freed.get().wrapping_add(bytes.unsigned_abs() as u64));
+        }
+        if !SETTINGS.memory.load(Ordering::Relaxed) || !self.occupy() {
+            return;
+        }
+        let top = self.open.try_borrow().ok().and_then(|open| open.last().copied());
+        // SAFETY: the thread is busy, and the borrow ends here: nothing allocates tensors while the ring is borrowed.
+        let ring = unsafe { self.ring() };
+        let inside = top.filter(|top| top.session == ring.session).map_or(u64::MAX, |top| top.id);
+        ring.note(Change { at: ticks(), address: address as u64, bytes: bytes as i64, inside });
+        self.release();
+    }
+}
+
+/// The listener of the runtime's spans.
+struct Recorder;
+
+impl SpanListener for Recorder {
+    fn begin(&self, span: &Span<'_>) {
+        let shapes = SETTINGS.shapes.load(Ordering::Relaxed);
+        let _ = LOCAL.try_with(|local| {
+            local.begin(true, |ring| match *span {
+                Span::Call { op, form, args, site } => {
+                    let operands = if shapes { ring.operands.number(args, &[]) } else { NO_OPERANDS };
+                    (What::Call(op, form), Place::Here(site), operands)
+                }
+                Span::Kernel { op, args, outs } => {
+                    let operands = if shapes { ring.operands.number(args, outs) } else { NO_OPERANDS };
+                    (What::Kernel(op), Place::Unknown, operands)
+                }
+                Span::Backward { name, op, .. } => {
+                    let name = ring.name(name);
+                    (What::Backward(op, name), Place::Unknown, NO_OPERANDS)
+                }
+                Span::Step { op, site } => {
+                    let place = match site {
+                        StepSite::Unknown => Place::Unknown,
+                        StepSite::Here(location) => Place::Here(location),
+                        StepSite::Elsewhere(text) => Place::Elsewhere(ring.name(text)),
+                    };
+                    (What::Step(op), place, NO_OPERANDS)
+                }
+                Span::Phase { name } => (What::Range(ring.name(name)), Place::Unknown, NO_OPERANDS),
+            });
+            if let Span::Backward { node, .. } = *span {
+                local.note_node(node);
+            }
+        });
+    }
+
+    fn recorded(&self, node: u64) {
+        let _ = LOCAL.try_with(|local| local.note_node(node));
+    }
+
+    fn end(&self) {
+        let _ = LOCAL.try_with(Local::end);
+    }
+}
+
+impl Local {
+    /// Writes the node of backward into the innermost open span.
+    fn note_node(&self, node: u64) {
+        let Ok(open) = self.open.try_borrow() else { return };
+        let Some(span) = open.last().filter(|span| span.session != 0 && span.occupies) else { return };
+        // SAFETY: the thread is busy since the span began, and the borrow ends here.
+        let ring = unsafe { &mut *self.shared.ring.get() };
+        if ring.session == span.session
+            && let Some(record) = ring.record(span.id)
+        {
+            record.node = node;
+        }
+    }
+}
+
+/// Whether spans are recorded.
+pub(crate) fn is_recording() -> bool {
+    internals::is_listening()
+}
+
+/// Opens a range in this thread.
+pub(crate) fn begin_range(name: &str) {
+    let _ = LOCAL.try_with(|local| {
+        local.begin(false, |ring| (What::Range(ring.name(name)), Place::Unknown, NO_OPERANDS));
+    });
+}
+
+/// Ends the innermost range of this thread.
+pub(crate) fn end_range() {
+    let _ = LOCAL.try_with(Local::end);
+}
+
+/// Begins a session: the rings of all threads are empty at their next record.
+///
+/// # Errors
+/// If another profiler listens in this process.
+pub(crate) fn begin(capacity: usize, shapes: bool, memory: bool) -> Result<(), ()> {
+    static RECORDER: Recorder = Recorder;
+    if !internals::listen(&RECORDER) {
+        return Err(());
+    }
+    SETTINGS.capacity.store(capacity, Ordering::Relaxed);
+    SETTINGS.shapes.store(shapes, Ordering::Relaxed);
+    SETTINGS.memory.store(memory, Ordering::Relaxed);
+    SETTINGS.session.fetch_add(1, Ordering::SeqCst);
+    Ok(())
+}
+
+/// Starts or pauses recording within a session.
+pub(crate) fn set_recording(recording: bool) {
+    internals::profile_blocks(recording.then_some(note_block as fn(usize, isize)));
+    internals::set_listening(recording);
+}
+
+fn note_block(address: usize, bytes: isize) {
+    let _ = LOCAL.try_with(|local| local.note(address, bytes));
+}
+
+/// How long the end of a session waits for a call of another thread.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Ends the session: the rings with records, and the names of threads whose calls did not end in time, without theirs.
+pub(crate) fn finish() -> (Vec<Ring>, Vec<String>) {
+    set_recording(false);
+    let session = SETTINGS.session.load(Ordering::SeqCst);
+    let own = LOCAL.try_with(|local| local.shared.clone()).ok();
+    let deadline = Instant::now() + PATIENCE;
+    let (mut rings, mut missing) = (Vec::new(), Vec::new());
+    let mut threads = threads();
+    for shared in threads.iter() {
+        let is_own = own.as_ref().is_some_and(|own| Arc::ptr_eq(own, shared));
+        while !is_own && shared.busy.load(Ordering::SeqCst) && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        if !is_own && shared.busy.load(Ordering::SeqCst) {
+            missing.push("a thread whose call had not ended a second after the profile".to_owned());
+            continue;
+        }
+        // SAFETY: the thread is not busy, and writes nothing after the end of the session; or it is this one, which is
+        // not within a use of its ring here.
+        let ring = unsafe { &mut *shared.ring.get() };
+        if ring.session == session {
+            let empty = Ring::new(ring.thread.clone());
+            rings.push(std::mem::replace(ring, empty));
+        }
+    }
+    // Rings of threads that ended are not used again.
+    threads.retain(|shared| Arc::strong_count(shared) > 1);
+    (rings, missing)
+}

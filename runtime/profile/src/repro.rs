@@ -1,0 +1,174 @@
+//! A program that repeats one call, with operands of the recorded shapes, strides and dtypes.
+
+use std::fmt::Write as _;
+
+use opsmith_core::DType;
+
+use crate::Error;
+use crate::model::{Event, Kind, Operand, Profile, TensorShape};
+use crate::table::time;
+
+impl Profile {
+    /// The slowest call of an operator: by its full name, or by its name without overload.
+    pub fn slowest_call(&self, name: &str) -> Option<&Event> {
+        let is = |event: &&Event| {
+            event.kind == Kind::Call
+                && self.operator_of(event).is_some_and(|op| {
+                    op.name == name || op.name.split('.').next() == Some(name) || self.name_of(event) == name
+                })
+        };
+        self.events.iter().filter(is).max_by_key(|event| event.duration_ns)
+    }
+
+    /// A Rust program that repeats a call and times it: `examples/NAME.rs` of a crate that depends on the operator's
+    /// library. Elements are random for floats and complex numbers, and 0 for others, which are valid as indices.
+    ///
+    /// # Errors
+    /// If the event is no call, or its operands were not recorded or cannot be written as text.
+    pub fn repro(&self, event: &Event) -> Result<String, Error> {
+        let (Kind::Call, Some(operator)) = (event.kind, self.operator_of(event)) else {
+            return Err(Error::new(
+                "only a call of an operator is repeated",
+                "choose one by its operator's name",
+            ));
+        };
+        let Some(operands) = self.operands_of(event) else {
+            return Err(Error::new(
+                "the call's operands were not recorded",
+                "record with `Options::shapes(true)`",
+            ));
+        };
+        let mut program = Program::default();
+        let args: Vec<String> =
+            operands.args.iter().map(|arg| program.argument(arg)).collect::<Result<_, Error>>()?;
+        let library = match operator.library.as_str() {
+            "" => "opsmith".to_owned(),
+            library => library.replace('-', "_"),
+        };
+        let site = self.site_of(event).map_or_else(String::new, |site| format!(", called at {site}"));
+        let mut text = format!(
+            "//! Repeats one call of `{}` ({}) as it was recorded in `{}`{site}: {} there.\n\n",
+            operator.name,
+            operator.entry,
+            self.name,
+            time(event.duration_ns)
+        );
+        text += HEAD;
+        if library != "opsmith" {
+            let _ = writeln!(text, "use {library} as _;");
+        }
+        let args = match args.join(", ") {
+            line if line.len() <= LINE => format!("[{line}]"),
+            _ => {
+                args.iter().fold("[\n".to_owned(), |text, arg| text + &format!("        {arg},\n")) + "    ]"
+            }
+        };
+        let lines = &program.lines;
+        let name = &operator.name;
+        let _ = write!(
+            text,
+            "\npub fn main() -> Result<()> {{\n{lines}    let args = {args};\n    time(|| {library}::call(\"{name}\", &args, &[]))\n}}\n{TIMING}",
+        );
+        if program.lines.contains("operand(") {
+            text += OPERAND;
+        }
+        Ok(text)
+    }
+}
+
+/// Longest list of arguments in one line.
+const LINE: usize = 80;
+
+const HEAD: &str = "#![allow(unused_imports, reason = \"which of them a call needs depends on its operands\")]\n\n\
+use std::time::Instant;\n\n\
+use opsmith::{Complex64, DType, Device, Result, Scalar, Tensor, TensorOps, Value};\n";
+
+const TIMING: &str = r#"
+/// Calls it for about a second, and prints the median of the calls' times.
+fn time(call: impl Fn() -> Result<Vec<Value>>) -> Result<()> {
+    call()?;
+    let (start, mut times) = (Instant::now(), Vec::new());
+    while times.len() < 5 || start.elapsed().as_secs() < 1 && times.len() < 100_000 {
+        let start = Instant::now();
+        call()?;
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    println!("{} calls, median {:?}, fastest {:?}", times.len(), times[times.len() / 2], times[0]);
+    Ok(())
+}
+"#;
+
+const OPERAND: &str = r#"
+/// A tensor of these sizes and strides: random numbers between -1 and 1, or zeros for other dtypes than floats.
+fn operand(sizes: &[i64], strides: &[i64], dtype: DType) -> Result<Tensor> {
+    let reach = sizes.iter().zip(strides).map(|(size, stride)| (size - 1) * stride).sum::<i64>();
+    let count = if sizes.contains(&0) { 0 } else { reach + 1 };
+    let mut state = 1u32;
+    let mut random = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from(state) / f64::from(u32::MAX) * 2.0 - 1.0
+    };
+    let zero = !dtype.is_float() && !dtype.is_complex();
+    let elements: Vec<f64> = (0..count).map(|_| if zero { 0.0 } else { random() }).collect();
+    Tensor::from_slice(&elements, &[count])?.to_dtype(dtype)?.as_strided(sizes, strides)
+}
+"#;
+
+/// The lines that make a program's operands.
+#[derive(Default)]
+struct Program {
+    lines: String,
+    tensors: usize,
+}
+
+impl Program {
+    /// The expression of an argument.
+    fn argument(&mut self, arg: &Operand) -> Result<String, Error> {
+        Ok(match arg {
+            Operand::None => "Value::None".to_owned(),
+            Operand::Tensor(tensor) => format!("Value::Tensor({})", self.tensor(tensor)?),
+            Operand::Tensors(tensors) => {
+                let names: Vec<String> =
+                    tensors.iter().map(|tensor| self.tensor(tensor)).collect::<Result<_, Error>>()?;
+                format!("Value::Tensors(vec![{}])", names.join(", "))
+            }
+            Operand::OptionalTensors(tensors) => {
+                let name = |tensor: &Option<TensorShape>| match tensor {
+                    Some(tensor) => Ok(format!("Some({})", self.tensor(tensor)?)),
+                    None => Ok("None".to_owned()),
+                };
+                let names: Vec<String> = tensors.iter().map(name).collect::<Result<_, Error>>()?;
+                format!("Value::OptionalTensors(vec![{}])", names.join(", "))
+            }
+            Operand::Attribute { rust: Some(rust), .. } => rust.clone(),
+            Operand::Attribute { text, rust: None } => {
+                return Err(Error::new(
+                    format!("an argument has no text that makes it again: {text}"),
+                    "repeat another call, or write this argument by hand",
+                ));
+            }
+        })
+    }
+
+    /// The name of a variable with a tensor like this.
+    fn tensor(&mut self, tensor: &TensorShape) -> Result<String, Error> {
+        if tensor.strides.iter().any(|stride| *stride < 0) {
+            return Err(Error::new("an operand has negative strides", "repeat another call"));
+        }
+        let Some(dtype) = DType::ALL.into_iter().find(|dtype| dtype.name() == tensor.dtype) else {
+            return Err(Error::new(
+                format!("there is no dtype `{}`", tensor.dtype),
+                "save the profile again",
+            ));
+        };
+        let name = format!("tensor{}", self.tensors);
+        self.tensors += 1;
+        let _ = writeln!(
+            self.lines,
+            "    let {name} = operand(&{:?}, &{:?}, DType::{dtype:?})?;",
+            tensor.sizes, tensor.strides
+        );
+        Ok(name)
+    }
+}

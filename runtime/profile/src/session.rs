@@ -1,0 +1,251 @@
+//! Sessions: from the start of recording to a profile.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::Error;
+use crate::collect::collect;
+use crate::model::Profile;
+use crate::recorder::clock::{Moment, Scale};
+use crate::recorder::{self};
+
+/// What a profiler records.
+///
+/// ```
+/// use opsmith_profile::Options;
+///
+/// // Names and times alone, of the last 10,000 events of each thread.
+/// let options = Options::new().shapes(false).memory(false).records(10_000);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Options {
+    name: String,
+    shapes: bool,
+    memory: bool,
+    records: usize,
+    schedule: Schedule,
+}
+
+/// Which steps of a program are recorded, see [`Options::schedule`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Schedule {
+    skipped: u64,
+    warm_up: u64,
+    active: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options::new()
+    }
+}
+
+impl Options {
+    /// Operands and memory, of the last 262,144 events of each thread.
+    pub fn new() -> Options {
+        Options {
+            name: "profile".to_owned(),
+            shapes: true,
+            memory: true,
+            records: 1 << 18,
+            schedule: Schedule::default(),
+        }
+    }
+
+    /// The profile's name, `profile` by default.
+    pub fn name(self, name: impl Into<String>) -> Options {
+        Options { name: name.into(), ..self }
+    }
+
+    /// Whether shapes, strides, dtypes and attributes are recorded, which GB/s, grouping by shapes and reproducers need.
+    pub fn shapes(self, shapes: bool) -> Options {
+        Options { shapes, ..self }
+    }
+
+    /// Whether each change of memory is recorded, for a timeline. Totals of events are recorded without, too.
+    pub fn memory(self, memory: bool) -> Options {
+        Options { memory, ..self }
+    }
+
+    /// Most events of a thread; later ones overwrite earlier ones. An event takes at most 100 bytes.
+    pub fn records(self, records: usize) -> Options {
+        Options { records: records.max(1), ..self }
+    }
+
+    /// Records `active` steps after `skipped` and `warm_up` ones, which [`Profiler::step`] separates. During a warm-up
+    /// events are recorded and dropped, so that the first recorded step costs what the others do.
+    pub fn schedule(self, skipped: u64, warm_up: u64, active: u64) -> Options {
+        Options { schedule: Schedule { skipped, warm_up, active: Some(active) }, ..self }
+    }
+}
+
+/// Whether a session runs in this process.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+/// Serialises starts and ends.
+static GATE: Mutex<()> = Mutex::new(());
+
+/// A session. It records all threads of the process until it is stopped; dropped, it discards what it recorded.
+#[must_use = "a profiler records as long as it lives"]
+pub struct Profiler {
+    options: Options,
+    first: Moment,
+    started_ms: u64,
+    steps: u64,
+    /// Whether a range is open for the current step.
+    in_step: bool,
+    stopped: bool,
+}
+
+impl Profiler {
+    /// Starts recording.
+    ///
+    /// # Errors
+    /// If a profiler runs in this process already.
+    pub fn start(options: Options) -> Result<Profiler, Error> {
+        let _gate = GATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let running = || {
+            Error::new(
+                "a profiler runs in this process already",
+                "stop it first: calls of all threads go into one profile",
+            )
+        };
+        if RUNNING.load(Ordering::SeqCst) {
+            return Err(running());
+        }
+        recorder::begin(options.records, options.shapes, options.memory).map_err(|()| running())?;
+        RUNNING.store(true, Ordering::SeqCst);
+        let started_ms =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
+        let first = Moment::now();
+        let mut profiler = Profiler { options, first, started_ms, steps: 0, in_step: false, stopped: false };
+        profiler.enter_step();
+        Ok(profiler)
+    }
+
+    /// Ends a step of the schedule and begins the next, as a range `step 1`, `step 2`, …
+    ///
+    /// # Errors
+    /// If events of the warm-up cannot be dropped, as a call of another thread does not end.
+    pub fn step(&mut self) -> Result<(), Error> {
+        if self.in_step {
+            recorder::end_range();
+            self.in_step = false;
+        }
+        self.steps += 1;
+        let Schedule { skipped, warm_up, active } = self.options.schedule;
+        if active.is_some() && self.steps == skipped + warm_up && warm_up > 0 {
+            recorder::finish();
+            recorder::begin(self.options.records, self.options.shapes, self.options.memory)
+                .map_err(|()| Error::new("another profiler listens", "stop it first"))?;
+            self.first = Moment::now();
+        }
+        self.enter_step();
+        Ok(())
+    }
+
+    fn enter_step(&mut self) {
+        let Schedule { skipped, warm_up, active } = self.options.schedule;
+        let Some(active) = active else { return recorder::set_recording(true) };
+        let recording = self.steps >= skipped && self.steps < skipped + warm_up + active;
+        recorder::set_recording(recording);
+        if recording {
+            recorder::begin_range(&format!("step {}", self.steps + 1));
+            self.in_step = true;
+        }
+    }
+
+    /// Stops recording. Waits at most a second for calls that run in other threads; the profile's notes name those whose
+    /// events are missing.
+    pub fn stop(mut self) -> Profile {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Profile {
+        let _gate = GATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.stopped = true;
+        if self.in_step {
+            recorder::end_range();
+        }
+        let last = recorder::clock::ticks();
+        let (rings, missing) = recorder::finish();
+        let scale = Scale::since(self.first);
+        RUNNING.store(false, Ordering::SeqCst);
+        let mut profile = Profile::empty(&self.options.name);
+        profile.started_ms = self.started_ms;
+        profile.duration_ns = scale.nanoseconds(last);
+        profile.has_shapes = self.options.shapes;
+        profile.has_memory = self.options.memory;
+        profile.notes = missing;
+        collect(&mut profile, rings, scale);
+        let overwritten: u64 = profile.threads.iter().map(|thread| thread.overwritten).sum();
+        if overwritten > 0 {
+            profile.notes.push(format!(
+                "{overwritten} events were overwritten by later ones: record more with `Options::records`"
+            ));
+        }
+        profile
+    }
+}
+
+impl Drop for Profiler {
+    fn drop(&mut self) {
+        if !self.stopped {
+            self.finish();
+        }
+    }
+}
+
+/// Runs a function and gives what it returns, and its profile.
+///
+/// # Errors
+/// If a profiler runs in this process already.
+pub fn profile<R>(function: impl FnOnce() -> R) -> Result<(R, Profile), Error> {
+    profile_with(Options::new(), function)
+}
+
+/// As [`profile`], with options.
+///
+/// # Errors
+/// As [`profile`].
+pub fn profile_with<R>(options: Options, function: impl FnOnce() -> R) -> Result<(R, Profile), Error> {
+    let profiler = Profiler::start(options)?;
+    let result = function();
+    Ok((result, profiler.stop()))
+}
+
+/// A part of this thread's time under a name, as long as the value lives. Values end in the opposite order of their
+/// beginnings.
+#[must_use = "a range ends where its value is dropped"]
+pub struct Range {
+    open: bool,
+    /// A range belongs to the thread that began it.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+/// Begins a range; costs the read of a flag while no profiler records.
+///
+/// ```
+/// # use opsmith_profile::{profile, range};
+/// let ((), profile) = profile(|| {
+///     let _epoch = range("epoch");
+/// })?;
+/// assert_eq!(profile.name_of(&profile.events[0]), "epoch");
+/// # Ok::<(), opsmith_profile::Error>(())
+/// ```
+pub fn range(name: &str) -> Range {
+    let open = recorder::is_recording();
+    if open {
+        recorder::begin_range(name);
+    }
+    Range { open, _thread: std::marker::PhantomData }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        if self.open {
+            recorder::end_range();
+        }
+    }
+}

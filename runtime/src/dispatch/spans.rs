@@ -1,0 +1,119 @@
+//! Spans: what runs in a thread, from its beginning to its end, for a profiler.
+//!
+//! In: the process's listener, set by a profiler. Out: calls, kernels, nodes of backward and steps of graphs, properly nested
+//! in each thread. While nothing listens, a span costs the read of a flag. Must not know profilers.
+
+use std::panic::Location;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::arg::Arg;
+use crate::library::Form;
+use crate::op::OpDef;
+use crate::tensor::Tensor;
+
+/// What begins.
+pub enum Span<'a> {
+    /// A call of an operator, by its site in the program.
+    Call { op: &'static OpDef, form: Form, args: &'a [Arg<'a>], site: &'static Location<'static> },
+    /// A kernel of an operator.
+    Kernel { op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor] },
+    /// The formulas of a recorded call, or another node of backward.
+    Backward { name: &'a str, op: Option<&'static OpDef>, node: u64 },
+    /// A step of a graph, by the site of its call in the traced function.
+    Step { op: &'static OpDef, site: StepSite<'a> },
+    /// A part of a program's work that is no operator: a backward pass, a run of a graph.
+    Phase { name: &'static str },
+}
+
+/// Where a step of a graph was called.
+#[derive(Clone, Copy, Debug)]
+pub enum StepSite<'a> {
+    /// A pass added the step, or the graph was loaded without sites.
+    Unknown,
+    /// In this program.
+    Here(&'static Location<'static>),
+    /// In another program, or in the source that the graph was exported from.
+    Elsewhere(&'a str),
+}
+
+/// Receives the spans of all threads.
+pub trait SpanListener: Sync {
+    /// A span begins in this thread.
+    fn begin(&self, span: &Span<'_>);
+    /// The innermost open span of this thread is a call that was recorded as this node.
+    fn recorded(&self, node: u64);
+    /// The innermost open span of this thread ends.
+    fn end(&self);
+}
+
+static LISTENER: OnceLock<&'static dyn SpanListener> = OnceLock::new();
+static LISTENING: AtomicBool = AtomicBool::new(false);
+
+/// Sets the listener of this process, once; whether it is this one.
+pub fn listen(listener: &'static dyn SpanListener) -> bool {
+    std::ptr::addr_eq(*LISTENER.get_or_init(|| listener), listener)
+}
+
+/// Whether spans are reported from now on. Spans that are open keep what they began with.
+pub fn set_listening(listening: bool) {
+    LISTENING.store(listening, Ordering::SeqCst);
+}
+
+/// Whether spans are reported, in one order with [`set_listening`] for all threads.
+#[inline(always)]
+pub fn is_listening() -> bool {
+    LISTENING.load(Ordering::SeqCst)
+}
+
+/// A span that is open as long as the value lives.
+#[must_use = "a span ends where its value is dropped"]
+pub struct SpanScope(bool);
+
+/// Opens a span, which is described only if something listens.
+#[inline(always)]
+pub fn open<'a>(span: impl FnOnce() -> Span<'a>) -> SpanScope {
+    let listening = LISTENING.load(Ordering::Relaxed);
+    if listening {
+        begin(&span());
+    }
+    SpanScope(listening)
+}
+
+/// Reports the node that a call was recorded as.
+#[inline(always)]
+pub(crate) fn recorded(node: impl FnOnce() -> u64) {
+    if LISTENING.load(Ordering::Relaxed) {
+        note_recorded(node());
+    }
+}
+
+#[cold]
+fn begin(span: &Span<'_>) {
+    if let Some(listener) = LISTENER.get() {
+        listener.begin(span);
+    }
+}
+
+#[cold]
+fn note_recorded(node: u64) {
+    if let Some(listener) = LISTENER.get() {
+        listener.recorded(node);
+    }
+}
+
+#[cold]
+fn end() {
+    if let Some(listener) = LISTENER.get() {
+        listener.end();
+    }
+}
+
+impl Drop for SpanScope {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.0 {
+            end();
+        }
+    }
+}

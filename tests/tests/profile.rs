@@ -1,0 +1,475 @@
+//! The profiler: what it records of calls, kernels, backward, graphs, threads and memory, and what it writes.
+//!
+//! Recording belongs to the process, so that one test records at a time.
+
+use std::collections::HashMap;
+use std::panic::Location;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use opsmith::graph::Graph;
+use opsmith::profile::{
+    Diff, Event, Group, Kind, Limits, Operand, Options, Profile, Profiler, SortBy, profile, profile_with,
+    range,
+};
+use opsmith::{DType, Tensor, TensorOps, autograd};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Calls of other tests would be in the profile.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ones(sizes: &[i64]) -> Tensor {
+    opsmith::ones(sizes).unwrap()
+}
+
+/// The names of the events that an event is inside of, outermost first, and its own.
+fn path(profile: &Profile, event: &Event) -> Vec<String> {
+    let mut names = vec![profile.name_of(event).to_owned()];
+    let mut parent = event.parent;
+    while let Some(outer) = parent {
+        names.push(profile.name_of(&profile.events[outer as usize]).to_owned());
+        parent = profile.events[outer as usize].parent;
+    }
+    names.reverse();
+    names
+}
+
+fn named<'a>(profile: &'a Profile, kind: Kind, name: &str) -> Vec<&'a Event> {
+    profile.events.iter().filter(|event| event.kind == kind && profile.name_of(event) == name).collect()
+}
+
+/// Whether events of a thread are inside of each other or apart.
+fn assert_nested(profile: &Profile) {
+    let mut last: HashMap<(u32, Option<u32>), u64> = HashMap::new();
+    for event in &profile.events {
+        if let Some(parent) = event.parent {
+            let outer = &profile.events[parent as usize];
+            assert!(
+                outer.start_ns <= event.start_ns && event.end_ns() <= outer.end_ns(),
+                "{event:?} in {outer:?}"
+            );
+        }
+        let before = last.insert((event.thread, event.parent), event.end_ns());
+        assert!(before.is_none_or(|end| end <= event.start_ns), "{event:?} begins before {before:?}");
+        assert!(event.end_ns() <= profile.duration_ns);
+    }
+}
+
+#[test]
+fn calls_compositions_and_kernels_are_inside_each_other() -> Result<(), Failure> {
+    let _alone = alone();
+    let x = ones(&[3, 5]);
+    let (line, (result, profile)) = (line!(), profile(|| x.log_softmax(1))?);
+    result?;
+    assert_nested(&profile);
+    let [kernel] = profile.events.iter().filter(|event| event.kind == Kind::Kernel).collect::<Vec<_>>()[..]
+    else {
+        panic!("one kernel: {:?}", profile.events)
+    };
+    let names = path(&profile, kernel);
+    assert_eq!(names[0], "log_softmax.int");
+    assert_eq!(names[1], "_log_softmax");
+    assert_eq!(profile.operator_of(kernel).ok_or("no operator")?.name, "_log_softmax");
+    assert!(profile.operator_of(kernel).ok_or("no operator")?.entry.starts_with("ops/"));
+    // The call's place is the user's line, its operands are those that it was given.
+    let call = named(&profile, Kind::Call, "log_softmax.int")[0];
+    let site = profile.site_of(call).ok_or("no site")?;
+    assert!(site.starts_with(&format!("{}:{line}:", file!())), "{site}");
+    let operands = profile.operands_of(call).ok_or("no operands")?;
+    assert_eq!(operands.text(), "float32[3, 5], 1, none");
+    assert!(matches!(&operands.args[0], Operand::Tensor(tensor) if tensor.strides == [5, 1]));
+    // Of the kernel, results too: 60 bytes are read and 60 written.
+    assert_eq!(profile.operands_of(kernel).ok_or("no operands")?.bytes(), 120);
+    let tree = profile.tree();
+    assert_eq!(tree.inside[0].inside[0].inside[0].kind, Some(Kind::Kernel));
+    assert!(
+        tree.text(8, 0.0).lines().nth(3).is_some_and(|line| line.contains("(kernel)")),
+        "{}",
+        tree.text(8, 0.0)
+    );
+    Ok(())
+}
+
+#[test]
+fn every_form_has_its_name_and_its_time() -> Result<(), Failure> {
+    let _alone = alone();
+    let (a, b, mut out) = (ones(&[4]), ones(&[4]), ones(&[4]));
+    let (result, profile) = profile(|| -> opsmith::Result<()> {
+        a.add(&b)?;
+        a.add_(&b)?;
+        opsmith::add_out(&a, &b, &mut out)?;
+        opsmith::call("add.Tensor", &[a.clone().into(), b.clone().into()], &[])?;
+        Ok(())
+    })?;
+    result?;
+    let averages = profile.key_averages(Group::Operator).sort_by(SortBy::Name);
+    let rows: Vec<(&str, u64)> = averages.rows.iter().map(|row| (row.name.as_str(), row.calls)).collect();
+    assert_eq!(rows, [("add.Tensor", 2), ("add.out", 1), ("add_.Tensor", 1)]);
+    // A row's own time has that of its kernel; all rows together are the time of the outermost events.
+    let outermost: u64 =
+        profile.events.iter().filter(|event| event.parent.is_none()).map(|event| event.duration_ns).sum();
+    assert_eq!(averages.rows.iter().map(|row| row.self_ns).sum::<u64>(), outermost);
+    let kernels = profile.key_averages(Group::Kernel);
+    assert_eq!(kernels.rows.iter().map(|row| row.calls).sum::<u64>(), 4);
+    assert_eq!(profile.key_averages(Group::Shapes).rows[0].detail, "float32[4], float32[4], 1");
+    let sites = profile.key_averages(Group::Site);
+    assert_eq!(sites.rows.len(), 4, "{}", sites.table());
+    Ok(())
+}
+
+#[test]
+fn backward_belongs_to_the_call_that_it_derives() -> Result<(), Failure> {
+    let _alone = alone();
+    let (a, b) = (ones(&[4]).requires_grad_(true)?, ones(&[4]));
+    let (result, profile) = profile(|| a.mul(&b)?.exp()?.sum()?.backward())?;
+    result?;
+    assert_nested(&profile);
+    let pairs: Vec<(&str, &str)> = profile
+        .forward_of_backward()
+        .into_iter()
+        .map(|(call, backward)| {
+            (profile.name_of(&profile.events[call]), profile.name_of(&profile.events[backward]))
+        })
+        .collect();
+    let wanted = ["sum", "exp", "mul.Tensor"].map(|name| (name.to_owned(), format!("backward of {name}")));
+    assert_eq!(pairs, wanted.each_ref().map(|(call, backward)| (call.as_str(), backward.as_str())));
+    // Formulas are calls inside of the node, which is inside of the pass.
+    let node = named(&profile, Kind::Backward, "backward of mul.Tensor")[0];
+    assert_eq!(path(&profile, node), ["backward", "backward of mul.Tensor"]);
+    let inside =
+        profile.events.iter().filter(|event| event.kind == Kind::Kernel).map(|event| path(&profile, event));
+    assert!(
+        inside.clone().any(|path| path[..2] == ["backward", "backward of exp"]),
+        "{:?}",
+        inside.collect::<Vec<_>>()
+    );
+    Ok(())
+}
+
+#[test]
+fn steps_of_a_graph_have_the_places_of_the_traced_function() -> Result<(), Failure> {
+    let _alone = alone();
+    let x = ones(&[6]);
+    let place = Location::caller().file();
+    let graph = Graph::trace(|x: &[Tensor]| x[0].mul(&x[0])?.exp(), [&x])?;
+    let (outputs, profile) = profile(|| graph.run(&[&x]))?;
+    assert_eq!(outputs?[0].to_vec::<f32>()?.len(), 6);
+    assert_nested(&profile);
+    let steps: Vec<&Event> = profile.events.iter().filter(|event| event.kind == Kind::Step).collect();
+    assert_eq!(steps.iter().map(|step| profile.name_of(step)).collect::<Vec<_>>(), ["mul.Tensor", "exp"]);
+    for step in steps {
+        assert_eq!(path(&profile, step)[0], "graph");
+        assert!(profile.site_of(step).is_some_and(|site| site.starts_with(place)));
+        assert!(profile.operands_of(step).is_some_and(|operands| operands.text().contains("float32[6]")));
+    }
+    Ok(())
+}
+
+#[test]
+fn each_thread_has_its_events() -> Result<(), Failure> {
+    let _alone = alone();
+    let ((), profile) = profile(|| {
+        std::thread::scope(|scope| {
+            for number in 0..3 {
+                let run = move || (0..=number).for_each(|_| drop(ones(&[8]).exp().unwrap()));
+                std::thread::Builder::new()
+                    .name(format!("worker {number}"))
+                    .spawn_scoped(scope, run)
+                    .unwrap();
+            }
+        });
+    })?;
+    assert_nested(&profile);
+    let mut counts: Vec<(&str, usize)> = profile
+        .threads
+        .iter()
+        .enumerate()
+        .map(|(thread, info)| {
+            let of_thread = |event: &&&Event| event.thread as usize == thread;
+            (info.name.as_str(), named(&profile, Kind::Call, "exp").iter().filter(of_thread).count())
+        })
+        .collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [("worker 0", 1), ("worker 1", 2), ("worker 2", 3)]);
+    Ok(())
+}
+
+#[test]
+fn memory_is_that_of_the_call_that_took_it() -> Result<(), Failure> {
+    let _alone = alone();
+    let x = ones(&[1 << 18]);
+    let (kept, profile) = profile(|| {
+        drop(x.exp());
+        x.add(&x)
+    })?;
+    let kept = kept?;
+    let add = named(&profile, Kind::Call, "add.Tensor")[0];
+    assert_eq!((add.allocated, add.freed), (1 << 20, 0));
+    let timeline = profile.memory_timeline();
+    assert_eq!(timeline.points.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>(), [1 << 20, 0, 1 << 20]);
+    assert_eq!(timeline.peak.1, 1 << 20);
+    let [owner] = &timeline.owners[..] else { panic!("{:?}", timeline.owners) };
+    assert!(owner.name.starts_with("exp at ") && owner.bytes == 1 << 20, "{owner:?}");
+    drop(kept);
+    let (_, without) = profile_with(Options::new().memory(false).shapes(false), || x.exp())?;
+    assert!(without.changes.is_empty() && without.operands.is_empty());
+    assert_eq!(named(&without, Kind::Call, "exp")[0].allocated, 1 << 20);
+    Ok(())
+}
+
+#[test]
+fn later_events_overwrite_earlier_ones_and_a_note_says_so() -> Result<(), Failure> {
+    let _alone = alone();
+    let x = ones(&[2]);
+    let ((), profile) = profile_with(Options::new().records(10), || {
+        let _outer = range("overwritten");
+        for _ in 0..20 {
+            drop(x.exp());
+        }
+        drop(x.sin());
+    })?;
+    assert_nested(&profile);
+    assert_eq!(profile.events.len(), 10);
+    assert_eq!(profile.threads[0].overwritten, 1 + 42 - 10);
+    assert_eq!(named(&profile, Kind::Call, "sin").len(), 1);
+    assert!(profile.notes[0].contains("33 events were overwritten"), "{:?}", profile.notes);
+    // The first that is left is a kernel whose call was overwritten, or a call.
+    assert!(profile.events.iter().all(|event| event.kind != Kind::Range));
+    Ok(())
+}
+
+#[test]
+fn steps_are_skipped_warmed_up_and_recorded() -> Result<(), Failure> {
+    let _alone = alone();
+    let x = ones(&[2]);
+    let mut profiler = Profiler::start(Options::new().schedule(1, 2, 2))?;
+    for _ in 0..8 {
+        x.exp()?;
+        profiler.step()?;
+    }
+    let profile = profiler.stop();
+    assert_nested(&profile);
+    let ranges: Vec<&str> = profile
+        .events
+        .iter()
+        .filter(|event| event.kind == Kind::Range)
+        .map(|event| profile.name_of(event))
+        .collect();
+    assert_eq!(ranges, ["step 4", "step 5"]);
+    assert_eq!(named(&profile, Kind::Call, "exp").len(), 2);
+    Ok(())
+}
+
+#[test]
+fn one_profiler_records_and_nothing_afterwards() -> Result<(), Failure> {
+    let _alone = alone();
+    let x = ones(&[2]);
+    let profiler = Profiler::start(Options::new())?;
+    let error = Profiler::start(Options::new()).err().ok_or("a second profiler")?;
+    assert!(
+        error.to_string().contains("a profiler runs in this process already\n  help: stop it first"),
+        "{error}"
+    );
+    x.exp()?;
+    // Dropped without `stop`, it ends as well.
+    drop(profiler);
+    x.exp()?;
+    let ((), profile) = profile(|| ())?;
+    assert!(profile.events.is_empty(), "{:?}", profile.events);
+    assert!(profile.key_averages(Group::Operator).table().contains("Self CPU in all: 0 ns"));
+    assert!(profile.report().contains("<h2>Operators</h2>") && profile.flame_graph().starts_with("<svg"));
+    Ok(())
+}
+
+#[test]
+fn a_call_that_fails_ends() -> Result<(), Failure> {
+    let _alone = alone();
+    let (a, b) = (ones(&[2]), ones(&[3]));
+    let (result, profile) = profile(|| {
+        let failed = a.add(&b);
+        a.exp().map(|_| failed)
+    })?;
+    assert!(result?.is_err());
+    assert_nested(&profile);
+    assert_eq!(named(&profile, Kind::Call, "exp")[0].parent, None);
+    Ok(())
+}
+
+#[test]
+fn ranges_that_are_open_when_recording_ends_last_until_then() -> Result<(), Failure> {
+    let _alone = alone();
+    let x = ones(&[2]);
+    let profiler = Profiler::start(Options::new())?;
+    let outer = range("epoch");
+    x.exp()?;
+    let profile = profiler.stop();
+    drop(outer);
+    assert_nested(&profile);
+    let epoch = named(&profile, Kind::Range, "epoch")[0];
+    assert_eq!(epoch.end_ns(), profile.duration_ns);
+    assert_eq!(path(&profile, named(&profile, Kind::Call, "exp")[0]), ["epoch", "exp"]);
+    // A range that was open across sessions belongs to none of the later ones.
+    let ((), later) = profile_with(Options::new(), || drop(x.exp()))?;
+    assert_eq!(later.events[0].parent, None);
+    Ok(())
+}
+
+fn of_everything() -> Result<Profile, Failure> {
+    let a = ones(&[64, 64]).requires_grad_(true)?;
+    let options = Options::new().name("a <small> \"network\"");
+    let (result, profile) = profile_with(options, || -> opsmith::Result<()> {
+        let _step = range("step & more");
+        a.mm(&a)?.relu()?.log_softmax(1)?.sum()?.backward()?;
+        autograd::no_grad(|| a.t()?.softmax(0)).map(drop)
+    })?;
+    result?;
+    Ok(profile)
+}
+
+#[test]
+fn a_file_gives_the_profile_back() -> Result<(), Failure> {
+    let _alone = alone();
+    let profile = of_everything()?.with_limits(Limits { copy_gb_s: 10.0, threads: 1 });
+    let path = std::env::temp_dir().join(format!("opsmith-profile-{}.json", std::process::id()));
+    profile.save(&path)?;
+    let again = Profile::load(&path)?;
+    assert_eq!(format!("{again:?}"), format!("{profile:?}"));
+    // A damaged one is an error with its place, for any byte that is missing.
+    let text = std::fs::read(&path)?;
+    for end in [0, 1, text.len() / 2, text.len() - 1] {
+        std::fs::write(&path, &text[..end])?;
+        let error = Profile::load(&path).err().ok_or("half a profile")?.to_string();
+        assert!(error.starts_with(&path.display().to_string()) && error.contains("help: "), "{error}");
+    }
+    let lying = String::from_utf8(text)?.replacen("[\"Call\",0,", "[\"Call\",7,", 1);
+    std::fs::write(&path, lying)?;
+    assert!(Profile::load(&path).err().ok_or("a lie")?.to_string().contains("refers to what is not there"));
+    std::fs::remove_file(&path)?;
+    Ok(())
+}
+
+#[test]
+fn a_trace_is_json_whose_events_nest_and_whose_arrows_have_both_ends() -> Result<(), Failure> {
+    let _alone = alone();
+    let profile = of_everything()?;
+    let mut text = Vec::new();
+    profile.write_trace(&mut text)?;
+    let trace: serde_json::Value = serde_json::from_slice(&text)?;
+    let events = trace["traceEvents"].as_array().ok_or("no events")?;
+    let of_phase = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
+    let complete = of_phase("X");
+    assert_eq!(complete.len(), profile.events.len());
+    // Perfetto drops events of a thread that overlap without nesting; times are exact to the nanosecond.
+    let mut open: HashMap<i64, Vec<f64>> = HashMap::new();
+    for event in &complete {
+        let (start, duration) =
+            (event["ts"].as_f64().ok_or("no ts")?, event["dur"].as_f64().ok_or("no dur")?);
+        let stack = open.entry(event["tid"].as_i64().ok_or("no tid")?).or_default();
+        while stack.last().is_some_and(|end| *end <= start + 1e-6) {
+            stack.pop();
+        }
+        assert!(stack.last().is_none_or(|end| start + duration <= end + 1e-6), "{event}");
+        stack.push(start + duration);
+    }
+    let ends = |phase: &str| of_phase(phase).iter().map(|event| event["id"].as_i64()).collect::<Vec<_>>();
+    assert!(!ends("s").is_empty());
+    assert_eq!(ends("s"), ends("f"));
+    let product = complete.iter().find(|event| event["name"] == "mm").ok_or("no product")?;
+    assert_eq!(product["args"]["Input Dims"], serde_json::json!([[64, 64], [64, 64]]));
+    assert_eq!(product["args"]["Input type"], serde_json::json!(["float32", "float32"]));
+    assert!(complete.iter().any(|event| event["name"] == "step & more" && event["cat"] == "user_annotation"));
+    Ok(())
+}
+
+#[test]
+fn pictures_and_reports_are_whole_and_escaped() -> Result<(), Failure> {
+    let _alone = alone();
+    let profile = of_everything()?;
+    let (report, flame) = (profile.report(), profile.flame_graph());
+    for text in [&report, &flame] {
+        assert!(text.contains("step &amp; more") && !text.contains("step & more"));
+        assert!(!text.contains("NaN") && !text.contains("inf"));
+    }
+    assert!(report.contains("a &lt;small&gt; &quot;network&quot;") && !report.contains("<small>"));
+    // Nothing is loaded from elsewhere.
+    assert!(!report.contains("src=") && !report.contains("href=") && !report.contains("@import"));
+    let count = |text: &str, part: &str| text.matches(part).count();
+    for tag in ["table", "svg", "details", "div", "g", "script", "style"] {
+        let opened = count(&report, &format!("<{tag} ")) + count(&report, &format!("<{tag}>"));
+        assert_eq!(opened, count(&report, &format!("</{tag}>")), "{tag}");
+    }
+    let csv = profile.key_averages(Group::Shapes).csv();
+    assert!(
+        csv.lines().skip(1).all(|line| line.starts_with('"'))
+            && csv.contains("\"mm\",\"float32[64, 64], float32[64, 64]\",1,")
+    );
+    Ok(())
+}
+
+#[test]
+fn a_difference_tells_real_changes_from_chance() -> Result<(), Failure> {
+    let _alone = alone();
+    let (small, large) = (ones(&[1000]), ones(&[200_000]));
+    let run = |x: &Tensor, name: &str| {
+        profile_with(Options::new().name(name), || {
+            for _ in 0..50 {
+                drop(x.exp());
+                drop(small.sin());
+            }
+        })
+    };
+    let (((), first), ((), second)) = (run(&small, "before")?, run(&large, "after")?);
+    let diff = Diff::of(&first, &second, false);
+    assert_eq!(diff.names, ["before", "after"]);
+    let row = |name: &str| diff.rows.iter().find(|row| row.name == name).unwrap();
+    assert!(row("exp").ratio.is_some_and(|ratio| ratio > 5.0), "{}", diff.table());
+    assert!(row("exp").errors.is_some_and(|errors| errors > 3.0), "{}", diff.table());
+    assert_eq!(row("sin").calls, [50, 50]);
+    // By operands, sizes that only one side has are rows of their own.
+    let by_shapes = Diff::of(&first, &second, true);
+    let exp: Vec<[u64; 2]> =
+        by_shapes.rows.iter().filter(|row| row.name == "exp").map(|row| row.calls).collect();
+    assert!(exp.contains(&[50, 0]) && exp.contains(&[0, 50]), "{exp:?}");
+    // A profile differs from itself by nothing.
+    assert!(Diff::of(&first, &first, false).rows.iter().all(|row| row.ratio == Some(1.0)));
+    Ok(())
+}
+
+/// A program as the profiler writes it, compiled and run: `OPSMITH_BLESS=1` writes it anew.
+#[path = "profile_support/cat.rs"]
+mod cat;
+
+#[test]
+fn a_call_is_repeated_by_a_program_that_compiles_and_runs() -> Result<(), Failure> {
+    let _alone = alone();
+    let (a, bias) = (ones(&[6, 4]), ones(&[1, 6]).expand([4, 6])?);
+    let half = a.to_dtype(DType::BF16)?;
+    let indices = opsmith::zeros([2, 4])?.to_dtype(DType::I64)?;
+    let ((), profile) = profile(|| {
+        drop(opsmith::addmm(&bias, &a.t().unwrap(), &a.t().unwrap().narrow(0, 0, 4).unwrap()));
+        drop(opsmith::cat(&[&half, &half]));
+        drop(a.gather(0, &indices));
+    })?;
+    let written = |name: &str| -> Result<String, Failure> {
+        let call = profile.slowest_call(name).ok_or("no such call")?;
+        let text = profile.repro(call)?;
+        // The time of this run is in the first line.
+        let (first, rest) = text.split_once('\n').ok_or("one line")?;
+        assert!(first.contains("called at ") && first.ends_with(" there."), "{first}");
+        Ok(format!("//! The repetition of a call, as `Profile::repro` writes it.\n{rest}"))
+    };
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/profile_support/cat.rs");
+    if std::env::var_os("OPSMITH_BLESS").is_some() {
+        std::fs::write(&path, written("cat")?)?;
+    }
+    assert_eq!(std::fs::read_to_string(&path)?, written("cat")?, "OPSMITH_BLESS=1 writes it anew");
+    cat::main()?;
+    assert!(profile.slowest_call("gather").is_some() && profile.slowest_call("nothing").is_none());
+    assert!(written("gather")?.contains("DType::I64"));
+    let kernel = profile.events.iter().find(|event| event.kind == Kind::Kernel).ok_or("no kernel")?;
+    assert!(profile.repro(kernel).is_err_and(|error| error.to_string().contains("only a call")));
+    Ok(())
+}
