@@ -20,6 +20,7 @@ mod import_torch;
 mod init;
 mod new;
 mod operator;
+mod profile;
 mod project;
 mod report;
 mod style;
@@ -56,6 +57,7 @@ enum Command {
     Schema(export::SchemaArguments),
     Completions(completions::Arguments),
     Aot(aot::Arguments),
+    Profile(profile::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => export::run_schema(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Aot(arguments) => aot::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

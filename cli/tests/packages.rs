@@ -12,7 +12,7 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 14] = [
+const PUBLISHED: [&str; 15] = [
     "opsmith-core",
     "opsmith-codegen",
     "opsmith-tools",
@@ -20,6 +20,7 @@ const PUBLISHED: [&str; 14] = [
     "opsmith-graph",
     "opsmith-programs",
     "opsmith-aot",
+    "opsmith-profile",
     "opsmith-kernels",
     "opsmith-layer-tables",
     "opsmith-tensor-tables",

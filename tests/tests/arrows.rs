@@ -14,6 +14,7 @@ use syn::visit::{self, Visit};
 mod arrows {
     pub mod aot;
     pub mod graph;
+    pub mod profile;
     pub mod programs;
     pub mod runtime;
 }
@@ -84,6 +85,11 @@ fn modules_of_graph_mode_use_only_lower_ones_and_the_core() {
 #[test]
 fn modules_of_programs_use_only_lower_ones() {
     check(&arrows::programs::TABLE);
+}
+
+#[test]
+fn modules_of_the_profiler_use_only_lower_ones() {
+    check(&arrows::profile::TABLE);
 }
 
 #[test]

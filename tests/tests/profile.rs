@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opsmith::graph::Graph;
 use opsmith::profile::{
-    Diff, Event, Group, Kind, Limits, Operand, Options, Profile, Profiler, SortBy, profile, profile_with,
-    range,
+    Diff, Event, Group, Kind, Limits, Profile, ProfileOptions, Profiler, RecordedArg, SortBy, profile,
+    profile_with, range,
 };
 use opsmith::{DType, Tensor, TensorOps, autograd};
 
@@ -80,7 +80,7 @@ fn calls_compositions_and_kernels_are_inside_each_other() -> Result<(), Failure>
     assert!(site.starts_with(&format!("{}:{line}:", file!())), "{site}");
     let operands = profile.operands_of(call).ok_or("no operands")?;
     assert_eq!(operands.text(), "float32[3, 5], 1, none");
-    assert!(matches!(&operands.args[0], Operand::Tensor(tensor) if tensor.strides == [5, 1]));
+    assert!(matches!(&operands.args[0], RecordedArg::Tensor(tensor) if tensor.strides == [5, 1]));
     // Of the kernel, results too: 60 bytes are read and 60 written.
     assert_eq!(profile.operands_of(kernel).ok_or("no operands")?.bytes(), 120);
     let tree = profile.tree();
@@ -124,7 +124,7 @@ fn every_form_has_its_name_and_its_time() -> Result<(), Failure> {
 fn backward_belongs_to_the_call_that_it_derives() -> Result<(), Failure> {
     let _alone = alone();
     let (a, b) = (ones(&[4]).requires_grad_(true)?, ones(&[4]));
-    let (result, profile) = profile(|| a.mul(&b)?.exp()?.sum()?.backward())?;
+    let (line, (result, profile)) = (line!(), profile(|| a.mul(&b)?.exp()?.sum()?.backward())?);
     result?;
     assert_nested(&profile);
     let pairs: Vec<(&str, &str)> = profile
@@ -139,6 +139,12 @@ fn backward_belongs_to_the_call_that_it_derives() -> Result<(), Failure> {
     // Formulas are calls inside of the node, which is inside of the pass.
     let node = named(&profile, Kind::Backward, "backward of mul.Tensor")[0];
     assert_eq!(path(&profile, node), ["backward", "backward of mul.Tensor"]);
+    // Both have the place of the call that is derived, not one in generated code.
+    for event in profile.events.iter().filter(|event| event.operator.is_some()) {
+        let site = profile.site_of(event);
+        let place = format!("{}:{line}:", file!());
+        assert!(site.is_some_and(|site| site.starts_with(&place)), "{site:?} of {}", profile.name_of(event));
+    }
     let inside =
         profile.events.iter().filter(|event| event.kind == Kind::Kernel).map(|event| path(&profile, event));
     assert!(
@@ -214,7 +220,7 @@ fn memory_is_that_of_the_call_that_took_it() -> Result<(), Failure> {
     let [owner] = &timeline.owners[..] else { panic!("{:?}", timeline.owners) };
     assert!(owner.name.starts_with("exp at ") && owner.bytes == 1 << 20, "{owner:?}");
     drop(kept);
-    let (_, without) = profile_with(Options::new().memory(false).shapes(false), || x.exp())?;
+    let (_, without) = profile_with(ProfileOptions::new().memory(false).shapes(false), || x.exp())?;
     assert!(without.changes.is_empty() && without.operands.is_empty());
     assert_eq!(named(&without, Kind::Call, "exp")[0].allocated, 1 << 20);
     Ok(())
@@ -224,7 +230,7 @@ fn memory_is_that_of_the_call_that_took_it() -> Result<(), Failure> {
 fn later_events_overwrite_earlier_ones_and_a_note_says_so() -> Result<(), Failure> {
     let _alone = alone();
     let x = ones(&[2]);
-    let ((), profile) = profile_with(Options::new().records(10), || {
+    let ((), profile) = profile_with(ProfileOptions::new().records(10), || {
         let _outer = range("overwritten");
         for _ in 0..20 {
             drop(x.exp());
@@ -245,7 +251,7 @@ fn later_events_overwrite_earlier_ones_and_a_note_says_so() -> Result<(), Failur
 fn steps_are_skipped_warmed_up_and_recorded() -> Result<(), Failure> {
     let _alone = alone();
     let x = ones(&[2]);
-    let mut profiler = Profiler::start(Options::new().schedule(1, 2, 2))?;
+    let mut profiler = Profiler::start(ProfileOptions::new().schedule(1, 2, 2))?;
     for _ in 0..8 {
         x.exp()?;
         profiler.step()?;
@@ -267,8 +273,8 @@ fn steps_are_skipped_warmed_up_and_recorded() -> Result<(), Failure> {
 fn one_profiler_records_and_nothing_afterwards() -> Result<(), Failure> {
     let _alone = alone();
     let x = ones(&[2]);
-    let profiler = Profiler::start(Options::new())?;
-    let error = Profiler::start(Options::new()).err().ok_or("a second profiler")?;
+    let profiler = Profiler::start(ProfileOptions::new())?;
+    let error = Profiler::start(ProfileOptions::new()).err().ok_or("a second profiler")?;
     assert!(
         error.to_string().contains("a profiler runs in this process already\n  help: stop it first"),
         "{error}"
@@ -302,7 +308,7 @@ fn a_call_that_fails_ends() -> Result<(), Failure> {
 fn ranges_that_are_open_when_recording_ends_last_until_then() -> Result<(), Failure> {
     let _alone = alone();
     let x = ones(&[2]);
-    let profiler = Profiler::start(Options::new())?;
+    let profiler = Profiler::start(ProfileOptions::new())?;
     let outer = range("epoch");
     x.exp()?;
     let profile = profiler.stop();
@@ -312,14 +318,14 @@ fn ranges_that_are_open_when_recording_ends_last_until_then() -> Result<(), Fail
     assert_eq!(epoch.end_ns(), profile.duration_ns);
     assert_eq!(path(&profile, named(&profile, Kind::Call, "exp")[0]), ["epoch", "exp"]);
     // A range that was open across sessions belongs to none of the later ones.
-    let ((), later) = profile_with(Options::new(), || drop(x.exp()))?;
+    let ((), later) = profile_with(ProfileOptions::new(), || drop(x.exp()))?;
     assert_eq!(later.events[0].parent, None);
     Ok(())
 }
 
 fn of_everything() -> Result<Profile, Failure> {
     let a = ones(&[64, 64]).requires_grad_(true)?;
-    let options = Options::new().name("a <small> \"network\"");
+    let options = ProfileOptions::new().name("a <small> \"network\"");
     let (result, profile) = profile_with(options, || -> opsmith::Result<()> {
         let _step = range("step & more");
         a.mm(&a)?.relu()?.log_softmax(1)?.sum()?.backward()?;
@@ -414,7 +420,7 @@ fn a_difference_tells_real_changes_from_chance() -> Result<(), Failure> {
     let _alone = alone();
     let (small, large) = (ones(&[1000]), ones(&[200_000]));
     let run = |x: &Tensor, name: &str| {
-        profile_with(Options::new().name(name), || {
+        profile_with(ProfileOptions::new().name(name), || {
             for _ in 0..50 {
                 drop(x.exp());
                 drop(small.sin());

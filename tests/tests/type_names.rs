@@ -27,6 +27,7 @@ fn a_public_type_has_a_name_of_its_own() {
         "runtime/src",
         "runtime/graph/src",
         "runtime/graph/programs/src",
+        "runtime/profile/src",
         "runtime/aot/src",
     ] {
         rust_files(&root.join(folder), &mut files);

@@ -39,7 +39,7 @@ pub enum SortBy {
 
 /// Events with something in common.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct AveragesRow {
     /// Name of the operator's form, node, range or kernel.
     pub name: String,
     /// The operands, the operator of a kernel, or the site, by the group; empty for [`Group::Operator`].
@@ -62,7 +62,7 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Averages {
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<AveragesRow>,
     group: Group,
     limit: usize,
     total_ns: u64,
@@ -80,7 +80,7 @@ impl Profile {
         let (self_times, self_memory) =
             if folded { self.without_kernels() } else { (self.self_times(), self.self_memory()) };
         let moved = self.moved();
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<AveragesRow> = Vec::new();
         let mut numbers: HashMap<(u32, Option<u32>), usize> = HashMap::new();
         let mut row_of: Vec<Option<usize>> = vec![None; self.events.len()];
         for (index, event) in self.events.iter().enumerate().filter(|(_, event)| shown(event)) {
@@ -119,14 +119,35 @@ impl Profile {
         .sort_by(SortBy::SelfTime)
     }
 
-    fn row(&self, event: &Event, group: Group) -> Row {
+    /// The slowest single events, kernels as parts of the events that run them, as a table with operands and sites.
+    pub fn slowest_table(&self, count: usize) -> String {
+        let (times, _) = self.without_kernels();
+        let mut slowest: Vec<usize> =
+            (0..self.events.len()).filter(|&event| self.events[event].kind != Kind::Kernel).collect();
+        slowest.sort_by_key(|&event| (Reverse(times[event]), event));
+        let mut table = Table::new(vec!["Name", "Operands", "Site", "Self CPU", "CPU total", "At"], 3);
+        for &index in slowest.iter().take(count) {
+            let event = &self.events[index];
+            table.row(vec![
+                self.name_of(event).to_owned(),
+                self.operands_of(event).map_or_else(String::new, |operands| operands.text()),
+                self.site_of(event).unwrap_or_default().to_owned(),
+                time(times[index]),
+                time(event.duration_ns),
+                time(event.start_ns),
+            ]);
+        }
+        table.text()
+    }
+
+    fn row(&self, event: &Event, group: Group) -> AveragesRow {
         let detail = match group {
             Group::Operator => String::new(),
             Group::Shapes => self.operands_of(event).map_or_else(String::new, |operands| operands.text()),
             Group::Kernel => self.operator_of(event).map_or_else(String::new, |op| op.name.clone()),
             Group::Site => self.site_of(event).unwrap_or_default().to_owned(),
         };
-        Row {
+        AveragesRow {
             name: self.name_of(event).to_owned(),
             detail,
             calls: 0,

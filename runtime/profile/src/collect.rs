@@ -8,7 +8,7 @@ use std::hash::Hash;
 use opsmith_runtime::library::Form;
 use opsmith_runtime::op::OpDef;
 
-use crate::model::{Change, Event, Kind, Operands, Operator, Profile, Thread};
+use crate::model::{Change, Event, Kind, Operands, Profile, ProfiledOp, Thread};
 use crate::recorder::Ring;
 use crate::recorder::clock::Scale;
 use crate::recorder::record::{NO_OPERANDS, OPEN, Place, Record, What};
@@ -44,6 +44,42 @@ pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) {
         collect_thread(profile, &mut numbers, ring, scale);
     }
     profile.changes.sort_by_key(|change| change.at_ns);
+    give_sites(profile);
+}
+
+/// Gives the events inside of a call its site, since theirs is in generated code, and nodes of backward that of the call that
+/// they derive: the line that a user wrote.
+fn give_sites(profile: &mut Profile) {
+    let forward: HashMap<usize, usize> =
+        profile.forward_of_backward().into_iter().map(|(call, backward)| (backward, call)).collect();
+    // A call comes before its backward, but maybe in a thread with a greater number.
+    let mut late = Vec::new();
+    for index in 0..profile.events.len() {
+        let event = profile.events[index];
+        let outer = event
+            .parent
+            .map(|parent| profile.events[parent as usize])
+            .filter(|outer| outer.kind != Kind::Range);
+        let site = match (event.kind, forward.get(&index)) {
+            (Kind::Backward, Some(&call)) if call < index => profile.events[call].site,
+            (Kind::Backward, Some(&call)) => {
+                late.push((index, call));
+                None
+            }
+            (Kind::Backward, None) => None,
+            _ => outer.map_or(event.site, |outer| outer.site),
+        };
+        profile.events[index].site = site;
+    }
+    for (backward, call) in late {
+        profile.events[backward].site = profile.events[call].site;
+        for index in backward + 1..profile.events.len() {
+            if profile.events[index].parent.is_none_or(|parent| (parent as usize) < backward) {
+                break;
+            }
+            profile.events[index].site = profile.events[backward].site;
+        }
+    }
 }
 
 struct All {
@@ -126,7 +162,7 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
         What::Range(name) => (Kind::Range, None, names[name.0 as usize].clone()),
     };
     let operator = op.map(|op| {
-        numbers.operators.number(std::ptr::from_ref(op), &mut profile.operators, || Operator {
+        numbers.operators.number(std::ptr::from_ref(op), &mut profile.operators, || ProfiledOp {
             name: op.name.to_owned(),
             library: op.library.name.to_owned(),
             entry: op.location.to_owned(),

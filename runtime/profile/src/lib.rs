@@ -11,7 +11,7 @@
 //! assert_eq!(result, 42);
 //! println!("{}", profile.key_averages(Group::Operator).table());
 //! profile.save(std::env::temp_dir().join("answer.profile.json"))?;
-//! # Ok::<(), opsmith_profile::Error>(())
+//! # Ok::<(), opsmith_profile::ProfileError>(())
 //! ```
 
 mod averages;
@@ -27,11 +27,11 @@ mod session;
 mod table;
 mod tree;
 
-pub use averages::{Averages, Group, Row, SortBy};
+pub use averages::{Averages, AveragesRow, Group, SortBy};
 pub use diff::{Diff, DiffRow};
-pub use error::Error;
+pub use error::ProfileError;
 pub use export::{Owner, Timeline};
 pub use limits::Limits;
-pub use model::{Change, Event, Kind, Operand, Operands, Operator, Profile, TensorShape, Thread};
-pub use session::{Options, Profiler, Range, profile, profile_with, range};
+pub use model::{Change, Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape, Thread};
+pub use session::{ProfileOptions, Profiler, Range, profile, profile_with, range};
 pub use tree::Tree;

@@ -5,8 +5,6 @@ use std::time::Instant;
 use opsmith_runtime::parallel;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Profile;
-
 /// Measured limits of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
@@ -51,14 +49,5 @@ impl Limits {
     pub fn of_this_machine() -> Limits {
         static MEASURED: std::sync::OnceLock<Limits> = std::sync::OnceLock::new();
         MEASURED.get_or_init(Limits::measure).clone()
-    }
-}
-
-impl Profile {
-    /// The profile with limits, of which tables then give the kernels' share.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Profile {
-        self.limits = Some(limits);
-        self
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use opsmith_runtime::internals;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::error::ProfileError;
 use crate::limits::Limits;
 
 /// The version of the file format.
@@ -33,7 +33,7 @@ pub struct Profile {
     /// Threads with events.
     pub threads: Vec<Thread>,
     /// Operators that events name.
-    pub operators: Vec<Operator>,
+    pub operators: Vec<ProfiledOp>,
     /// Texts that events name: names and sites.
     pub texts: Vec<String>,
     /// Operands that events name.
@@ -59,7 +59,7 @@ pub struct Thread {
 
 /// An operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Operator {
+pub struct ProfiledOp {
     /// Full name with overload.
     pub name: String,
     /// The crate that has it.
@@ -172,14 +172,14 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Operands {
     /// Arguments, in the order of the signature.
-    pub args: Vec<Operand>,
+    pub args: Vec<RecordedArg>,
     /// Results of a kernel; of a call, none.
     pub outs: Vec<TensorShape>,
 }
 
 /// An argument.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Operand {
+pub enum RecordedArg {
     /// An optional argument that was absent.
     None,
     /// A tensor.
@@ -238,10 +238,10 @@ impl Operands {
     pub fn inputs(&self) -> impl Iterator<Item = &TensorShape> {
         self.args.iter().flat_map(|arg| -> Box<dyn Iterator<Item = &TensorShape>> {
             match arg {
-                Operand::Tensor(tensor) => Box::new(std::iter::once(tensor)),
-                Operand::Tensors(tensors) => Box::new(tensors.iter()),
-                Operand::OptionalTensors(tensors) => Box::new(tensors.iter().flatten()),
-                Operand::None | Operand::Attribute { .. } => Box::new(std::iter::empty()),
+                RecordedArg::Tensor(tensor) => Box::new(std::iter::once(tensor)),
+                RecordedArg::Tensors(tensors) => Box::new(tensors.iter()),
+                RecordedArg::OptionalTensors(tensors) => Box::new(tensors.iter().flatten()),
+                RecordedArg::None | RecordedArg::Attribute { .. } => Box::new(std::iter::empty()),
             }
         })
     }
@@ -254,16 +254,16 @@ impl Operands {
     /// Shapes of tensors and texts of attributes: `float32[4, 5], 1`.
     pub fn text(&self) -> String {
         let list = |tensors: Vec<String>| format!("[{}]", tensors.join(", "));
-        let text = |arg: &Operand| match arg {
-            Operand::None => "none".to_owned(),
-            Operand::Tensor(tensor) => tensor.to_string(),
-            Operand::Tensors(tensors) => list(tensors.iter().map(TensorShape::to_string).collect()),
-            Operand::OptionalTensors(tensors) => {
+        let text = |arg: &RecordedArg| match arg {
+            RecordedArg::None => "none".to_owned(),
+            RecordedArg::Tensor(tensor) => tensor.to_string(),
+            RecordedArg::Tensors(tensors) => list(tensors.iter().map(TensorShape::to_string).collect()),
+            RecordedArg::OptionalTensors(tensors) => {
                 let text =
                     |tensor: &Option<TensorShape>| tensor.as_ref().map_or("none".into(), |t| t.to_string());
                 list(tensors.iter().map(text).collect())
             }
-            Operand::Attribute { text, .. } => text.clone(),
+            RecordedArg::Attribute { text, .. } => text.clone(),
         };
         self.args.iter().map(text).collect::<Vec<_>>().join(", ")
     }
@@ -294,12 +294,12 @@ impl Profile {
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), ProfileError> {
         let path = path.as_ref();
-        internals::replace(path, |file| -> Result<(), Error> {
+        internals::replace(path, |file| -> Result<(), ProfileError> {
             let mut writer = BufWriter::with_capacity(1 << 20, file);
             serde_json::to_writer(&mut writer, self)
-                .map_err(|error| Error::from(std::io::Error::from(error)))?;
+                .map_err(|error| ProfileError::from(std::io::Error::from(error)))?;
             Ok(writer.flush()?)
         })
         .map_err(|error| error.in_file(path))
@@ -309,15 +309,15 @@ impl Profile {
     ///
     /// # Errors
     /// If it cannot be read, is no profile, or contradicts itself.
-    pub fn load(path: impl AsRef<Path>) -> Result<Profile, Error> {
+    pub fn load(path: impl AsRef<Path>) -> Result<Profile, ProfileError> {
         let path = path.as_ref();
         let load = || {
             let reader = BufReader::with_capacity(1 << 20, std::fs::File::open(path)?);
-            let profile: Profile = serde_json::from_reader(reader).map_err(Error::no_profile)?;
-            profile.check().map_err(Error::damaged)?;
+            let profile: Profile = serde_json::from_reader(reader).map_err(ProfileError::no_profile)?;
+            profile.check().map_err(ProfileError::damaged)?;
             Ok(profile)
         };
-        load().map_err(|error: Error| error.in_file(path))
+        load().map_err(|error: ProfileError| error.in_file(path))
     }
 
     /// Whether all numbers refer to something, and events of a thread nest.
@@ -359,6 +359,13 @@ impl Profile {
         Ok(())
     }
 
+    /// The profile with limits, of which tables then give the kernels' share.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Profile {
+        self.limits = Some(limits);
+        self
+    }
+
     /// The name of an event.
     pub fn name_of(&self, event: &Event) -> &str {
         &self.texts[event.name as usize]
@@ -375,7 +382,7 @@ impl Profile {
     }
 
     /// The operator of an event, if it has one.
-    pub fn operator_of(&self, event: &Event) -> Option<&Operator> {
+    pub fn operator_of(&self, event: &Event) -> Option<&ProfiledOp> {
         event.operator.map(|number| &self.operators[number as usize])
     }
 

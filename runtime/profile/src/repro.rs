@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use opsmith_core::DType;
 
-use crate::Error;
-use crate::model::{Event, Kind, Operand, Profile, TensorShape};
+use crate::error::ProfileError;
+use crate::model::{Event, Kind, Profile, RecordedArg, TensorShape};
 use crate::table::time;
 
 impl Profile {
@@ -25,22 +25,22 @@ impl Profile {
     ///
     /// # Errors
     /// If the event is no call, or its operands were not recorded or cannot be written as text.
-    pub fn repro(&self, event: &Event) -> Result<String, Error> {
+    pub fn repro(&self, event: &Event) -> Result<String, ProfileError> {
         let (Kind::Call, Some(operator)) = (event.kind, self.operator_of(event)) else {
-            return Err(Error::new(
+            return Err(ProfileError::new(
                 "only a call of an operator is repeated",
                 "choose one by its operator's name",
             ));
         };
         let Some(operands) = self.operands_of(event) else {
-            return Err(Error::new(
+            return Err(ProfileError::new(
                 "the call's operands were not recorded",
-                "record with `Options::shapes(true)`",
+                "record with `ProfileOptions::shapes(true)`",
             ));
         };
         let mut program = Program::default();
         let args: Vec<String> =
-            operands.args.iter().map(|arg| program.argument(arg)).collect::<Result<_, Error>>()?;
+            operands.args.iter().map(|arg| program.argument(arg)).collect::<Result<_, ProfileError>>()?;
         let library = match operator.library.as_str() {
             "" => "opsmith".to_owned(),
             library => library.replace('-', "_"),
@@ -124,26 +124,26 @@ struct Program {
 
 impl Program {
     /// The expression of an argument.
-    fn argument(&mut self, arg: &Operand) -> Result<String, Error> {
+    fn argument(&mut self, arg: &RecordedArg) -> Result<String, ProfileError> {
         Ok(match arg {
-            Operand::None => "Value::None".to_owned(),
-            Operand::Tensor(tensor) => format!("Value::Tensor({})", self.tensor(tensor)?),
-            Operand::Tensors(tensors) => {
+            RecordedArg::None => "Value::None".to_owned(),
+            RecordedArg::Tensor(tensor) => format!("Value::Tensor({})", self.tensor(tensor)?),
+            RecordedArg::Tensors(tensors) => {
                 let names: Vec<String> =
-                    tensors.iter().map(|tensor| self.tensor(tensor)).collect::<Result<_, Error>>()?;
+                    tensors.iter().map(|tensor| self.tensor(tensor)).collect::<Result<_, ProfileError>>()?;
                 format!("Value::Tensors(vec![{}])", names.join(", "))
             }
-            Operand::OptionalTensors(tensors) => {
+            RecordedArg::OptionalTensors(tensors) => {
                 let name = |tensor: &Option<TensorShape>| match tensor {
                     Some(tensor) => Ok(format!("Some({})", self.tensor(tensor)?)),
                     None => Ok("None".to_owned()),
                 };
-                let names: Vec<String> = tensors.iter().map(name).collect::<Result<_, Error>>()?;
+                let names: Vec<String> = tensors.iter().map(name).collect::<Result<_, ProfileError>>()?;
                 format!("Value::OptionalTensors(vec![{}])", names.join(", "))
             }
-            Operand::Attribute { rust: Some(rust), .. } => rust.clone(),
-            Operand::Attribute { text, rust: None } => {
-                return Err(Error::new(
+            RecordedArg::Attribute { rust: Some(rust), .. } => rust.clone(),
+            RecordedArg::Attribute { text, rust: None } => {
+                return Err(ProfileError::new(
                     format!("an argument has no text that makes it again: {text}"),
                     "repeat another call, or write this argument by hand",
                 ));
@@ -152,12 +152,12 @@ impl Program {
     }
 
     /// The name of a variable with a tensor like this.
-    fn tensor(&mut self, tensor: &TensorShape) -> Result<String, Error> {
+    fn tensor(&mut self, tensor: &TensorShape) -> Result<String, ProfileError> {
         if tensor.strides.iter().any(|stride| *stride < 0) {
-            return Err(Error::new("an operand has negative strides", "repeat another call"));
+            return Err(ProfileError::new("an operand has negative strides", "repeat another call"));
         }
         let Some(dtype) = DType::ALL.into_iter().find(|dtype| dtype.name() == tensor.dtype) else {
-            return Err(Error::new(
+            return Err(ProfileError::new(
                 format!("there is no dtype `{}`", tensor.dtype),
                 "save the profile again",
             ));

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::Error;
 use crate::collect::collect;
+use crate::error::ProfileError;
 use crate::model::Profile;
 use crate::recorder::clock::{Moment, Scale};
 use crate::recorder::{self};
@@ -13,14 +13,14 @@ use crate::recorder::{self};
 /// What a profiler records.
 ///
 /// ```
-/// use opsmith_profile::Options;
+/// use opsmith_profile::ProfileOptions;
 ///
 /// // Names and times alone, of the last 10,000 events of each thread.
-/// let options = Options::new().shapes(false).memory(false).records(10_000);
+/// let options = ProfileOptions::new().shapes(false).memory(false).records(10_000);
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Options {
+pub struct ProfileOptions {
     name: String,
     shapes: bool,
     memory: bool,
@@ -28,7 +28,7 @@ pub struct Options {
     schedule: Schedule,
 }
 
-/// Which steps of a program are recorded, see [`Options::schedule`].
+/// Which steps of a program are recorded, see [`ProfileOptions::schedule`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Schedule {
     skipped: u64,
@@ -36,16 +36,16 @@ struct Schedule {
     active: Option<u64>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options::new()
+impl Default for ProfileOptions {
+    fn default() -> ProfileOptions {
+        ProfileOptions::new()
     }
 }
 
-impl Options {
+impl ProfileOptions {
     /// Operands and memory, of the last 262,144 events of each thread.
-    pub fn new() -> Options {
-        Options {
+    pub fn new() -> ProfileOptions {
+        ProfileOptions {
             name: "profile".to_owned(),
             shapes: true,
             memory: true,
@@ -55,29 +55,29 @@ impl Options {
     }
 
     /// The profile's name, `profile` by default.
-    pub fn name(self, name: impl Into<String>) -> Options {
-        Options { name: name.into(), ..self }
+    pub fn name(self, name: impl Into<String>) -> ProfileOptions {
+        ProfileOptions { name: name.into(), ..self }
     }
 
     /// Whether shapes, strides, dtypes and attributes are recorded, which GB/s, grouping by shapes and reproducers need.
-    pub fn shapes(self, shapes: bool) -> Options {
-        Options { shapes, ..self }
+    pub fn shapes(self, shapes: bool) -> ProfileOptions {
+        ProfileOptions { shapes, ..self }
     }
 
     /// Whether each change of memory is recorded, for a timeline. Totals of events are recorded without, too.
-    pub fn memory(self, memory: bool) -> Options {
-        Options { memory, ..self }
+    pub fn memory(self, memory: bool) -> ProfileOptions {
+        ProfileOptions { memory, ..self }
     }
 
     /// Most events of a thread; later ones overwrite earlier ones. An event takes at most 100 bytes.
-    pub fn records(self, records: usize) -> Options {
-        Options { records: records.max(1), ..self }
+    pub fn records(self, records: usize) -> ProfileOptions {
+        ProfileOptions { records: records.max(1), ..self }
     }
 
     /// Records `active` steps after `skipped` and `warm_up` ones, which [`Profiler::step`] separates. During a warm-up
     /// events are recorded and dropped, so that the first recorded step costs what the others do.
-    pub fn schedule(self, skipped: u64, warm_up: u64, active: u64) -> Options {
-        Options { schedule: Schedule { skipped, warm_up, active: Some(active) }, ..self }
+    pub fn schedule(self, skipped: u64, warm_up: u64, active: u64) -> ProfileOptions {
+        ProfileOptions { schedule: Schedule { skipped, warm_up, active: Some(active) }, ..self }
     }
 }
 
@@ -89,7 +89,7 @@ static GATE: Mutex<()> = Mutex::new(());
 /// A session. It records all threads of the process until it is stopped; dropped, it discards what it recorded.
 #[must_use = "a profiler records as long as it lives"]
 pub struct Profiler {
-    options: Options,
+    options: ProfileOptions,
     first: Moment,
     started_ms: u64,
     steps: u64,
@@ -103,10 +103,10 @@ impl Profiler {
     ///
     /// # Errors
     /// If a profiler runs in this process already.
-    pub fn start(options: Options) -> Result<Profiler, Error> {
+    pub fn start(options: ProfileOptions) -> Result<Profiler, ProfileError> {
         let _gate = GATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let running = || {
-            Error::new(
+            ProfileError::new(
                 "a profiler runs in this process already",
                 "stop it first: calls of all threads go into one profile",
             )
@@ -128,7 +128,7 @@ impl Profiler {
     ///
     /// # Errors
     /// If events of the warm-up cannot be dropped, as a call of another thread does not end.
-    pub fn step(&mut self) -> Result<(), Error> {
+    pub fn step(&mut self) -> Result<(), ProfileError> {
         if self.in_step {
             recorder::end_range();
             self.in_step = false;
@@ -138,7 +138,7 @@ impl Profiler {
         if active.is_some() && self.steps == skipped + warm_up && warm_up > 0 {
             recorder::finish();
             recorder::begin(self.options.records, self.options.shapes, self.options.memory)
-                .map_err(|()| Error::new("another profiler listens", "stop it first"))?;
+                .map_err(|()| ProfileError::new("another profiler listens", "stop it first"))?;
             self.first = Moment::now();
         }
         self.enter_step();
@@ -182,7 +182,7 @@ impl Profiler {
         let overwritten: u64 = profile.threads.iter().map(|thread| thread.overwritten).sum();
         if overwritten > 0 {
             profile.notes.push(format!(
-                "{overwritten} events were overwritten by later ones: record more with `Options::records`"
+                "{overwritten} events were overwritten by later ones: record more with `ProfileOptions::records`"
             ));
         }
         profile
@@ -201,15 +201,18 @@ impl Drop for Profiler {
 ///
 /// # Errors
 /// If a profiler runs in this process already.
-pub fn profile<R>(function: impl FnOnce() -> R) -> Result<(R, Profile), Error> {
-    profile_with(Options::new(), function)
+pub fn profile<R>(function: impl FnOnce() -> R) -> Result<(R, Profile), ProfileError> {
+    profile_with(ProfileOptions::new(), function)
 }
 
 /// As [`profile`], with options.
 ///
 /// # Errors
 /// As [`profile`].
-pub fn profile_with<R>(options: Options, function: impl FnOnce() -> R) -> Result<(R, Profile), Error> {
+pub fn profile_with<R>(
+    options: ProfileOptions,
+    function: impl FnOnce() -> R,
+) -> Result<(R, Profile), ProfileError> {
     let profiler = Profiler::start(options)?;
     let result = function();
     Ok((result, profiler.stop()))
@@ -232,7 +235,7 @@ pub struct Range {
 ///     let _epoch = range("epoch");
 /// })?;
 /// assert_eq!(profile.name_of(&profile.events[0]), "epoch");
-/// # Ok::<(), opsmith_profile::Error>(())
+/// # Ok::<(), opsmith_profile::ProfileError>(())
 /// ```
 pub fn range(name: &str) -> Range {
     let open = recorder::is_recording();

@@ -79,6 +79,7 @@ pub const TABLE: Table = Table {
                 "error",
                 "facts",
                 "layout",
+                "library",
                 "op",
                 "random",
                 "scalar",

@@ -10,7 +10,7 @@ use std::path::Path;
 use opsmith_runtime::internals;
 
 use super::text::quoted;
-use crate::Error;
+use crate::error::ProfileError;
 use crate::model::{Event, Kind, Profile, TensorShape};
 
 /// The process of all events.
@@ -21,9 +21,9 @@ impl Profile {
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn save_trace(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+    pub fn save_trace(&self, path: impl AsRef<Path>) -> Result<(), ProfileError> {
         let path = path.as_ref();
-        internals::replace(path, |file| -> Result<(), Error> {
+        internals::replace(path, |file| -> Result<(), ProfileError> {
             let mut writer = io::BufWriter::with_capacity(1 << 20, file);
             self.write_trace(&mut writer)?;
             Ok(writer.flush()?)

@@ -6,8 +6,8 @@ use std::path::Path;
 use opsmith_runtime::internals;
 
 use super::text::{colour, escaped};
-use crate::Error;
-use crate::averages::{Group, Row};
+use crate::averages::{AveragesRow, Group};
+use crate::error::ProfileError;
 use crate::model::{Event, Kind, Profile};
 use crate::table::{bytes, percent, rate, time};
 use crate::tree::Tree;
@@ -29,9 +29,9 @@ impl Profile {
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn save_report(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+    pub fn save_report(&self, path: impl AsRef<Path>) -> Result<(), ProfileError> {
         let path = path.as_ref();
-        internals::replace(path, |file| -> Result<(), Error> {
+        internals::replace(path, |file| -> Result<(), ProfileError> {
             Ok(std::io::Write::write_all(file, self.report().as_bytes())?)
         })
         .map_err(|error| error.in_file(path))
@@ -46,7 +46,7 @@ impl Profile {
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{name}</title>\n\
              <style>\n{STYLE}</style>\n<h1>{name}</h1>\n\
-             <p>{} in {} of {}; {} events.</p>\n{notes}\
+             <p>{}, {} events on {} {}.</p>\n{notes}\
              <h2>Operators</h2>\n{}\
              <h2>Flame graph</h2>\n<p>Width is time, the outermost calls are on top.</p>\n<div class=\"chart\">{}</div>\n\
              <h2>Timeline</h2>\n{}\
@@ -54,9 +54,9 @@ impl Profile {
              <h2>Call tree</h2>\n{}\
              <script>\n{SCRIPT}</script>\n</html>\n",
             time(self.duration_ns),
+            self.events.len(),
             self.threads.len(),
             if self.threads.len() == 1 { "thread" } else { "threads" },
-            self.events.len(),
             self.operators_table(),
             self.flame_graph(),
             self.timeline(),
@@ -82,7 +82,7 @@ impl Profile {
         ];
         let mut text = String::from(
             "<input id=\"filter\" type=\"search\" placeholder=\"Filter\" aria-label=\"Filter operators\">\n\
-             <div class=\"scroll\"><table id=\"operators\"><thead><tr>",
+             <div class=\"scroll\" tabindex=\"0\"><table id=\"operators\"><thead><tr>",
         );
         for (number, head) in heads.iter().enumerate() {
             let sorted = if number == 2 { " aria-sort=\"descending\"" } else { "" };
@@ -102,7 +102,7 @@ impl Profile {
         text
     }
 
-    fn operators_row(&self, row: &Row, total: u64) -> String {
+    fn operators_row(&self, row: &AveragesRow, total: u64) -> String {
         let speed = row.moved as f64 / row.total_ns.max(1) as f64;
         let of_copy = match &self.limits {
             Some(limits) if row.moved > 0 => percent(speed, limits.copy_gb_s),
@@ -211,7 +211,7 @@ impl Profile {
             bytes(least),
         );
         if !timeline.owners.is_empty() {
-            text += "<p>Allocated in the profile and held at the peak:</p>\n<div class=\"scroll\"><table><thead><tr>\
+            text += "<p>Allocated in the profile and held at the peak:</p>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>\
                      <th scope=\"col\">Operator</th><th scope=\"col\">Bytes</th><th scope=\"col\">Blocks</th></tr></thead><tbody>\n";
             for owner in timeline.owners.iter().take(20) {
                 let _ = writeln!(

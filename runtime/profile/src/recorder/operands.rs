@@ -10,7 +10,7 @@ use opsmith_runtime::arg::Arg;
 use opsmith_runtime::tensor::Tensor;
 use opsmith_runtime::{Scalar, Text};
 
-use crate::model::{Operand, Operands, TensorShape};
+use crate::model::{Operands, RecordedArg, TensorShape};
 
 /// The operands that a thread has seen.
 #[derive(Default)]
@@ -53,15 +53,15 @@ fn shape_of(tensor: &Tensor) -> TensorShape {
     }
 }
 
-fn operand(arg: &Arg<'_>) -> Operand {
+fn operand(arg: &Arg<'_>) -> RecordedArg {
     match arg {
-        Arg::None => Operand::None,
-        Arg::Tensor(tensor) => Operand::Tensor(shape_of(tensor)),
-        Arg::Tensors(tensors) => Operand::Tensors(tensors.iter().map(shape_of).collect()),
+        Arg::None => RecordedArg::None,
+        Arg::Tensor(tensor) => RecordedArg::Tensor(shape_of(tensor)),
+        Arg::Tensors(tensors) => RecordedArg::Tensors(tensors.iter().map(shape_of).collect()),
         Arg::OptionalTensors(tensors) => {
-            Operand::OptionalTensors(tensors.iter().map(|tensor| tensor.as_ref().map(shape_of)).collect())
+            RecordedArg::OptionalTensors(tensors.iter().map(|tensor| tensor.as_ref().map(shape_of)).collect())
         }
-        other => Operand::Attribute { text: text(other), rust: rust(other) },
+        other => RecordedArg::Attribute { text: text(other), rust: rust(other) },
     }
 }
 

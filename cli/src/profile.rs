@@ -1,0 +1,260 @@
+//! `opsmith profile`: tables, trees, pictures, differences and reproducers from profiles.
+//!
+//! In: files that `Profile::save` wrote. Out: text or files. The work is done by `opsmith_profile`.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use opsmith_profile::{Diff as Difference, Group, Limits, Profile, SortBy};
+
+use crate::Outcome;
+
+/// Shows what a recorded program did: which operator is slow, where, and whether a change helped
+#[derive(clap::Args)]
+#[command(after_help = "\
+A program records with the feature `profile` of `opsmith`:
+
+  let (result, profile) = opsmith::profile::profile(|| work())?;
+  profile.save(\"work.profile.json\")?;
+
+Examples:
+  opsmith profile show work.profile.json --group shapes --limit 20
+  opsmith profile diff before.profile.json after.profile.json
+  opsmith profile repro work.profile.json addmm -o examples/addmm.rs")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Show(Show),
+    Top(Top),
+    Tree(Tree),
+    Flame(Picture),
+    Trace(Picture),
+    Report(Report),
+    Diff(Diff),
+    Repro(Repro),
+}
+
+/// Prints a table: time, memory, calls and GB/s of each operator
+#[derive(clap::Args)]
+struct Show {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    profile: PathBuf,
+    /// What the calls of a row have in common
+    #[arg(long, value_enum, default_value_t = By::Operator)]
+    group: By,
+    /// The order of rows
+    #[arg(long, value_enum, default_value_t = Order::SelfTime)]
+    sort: Order,
+    /// Most rows
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Measure how fast this machine copies, and print each row's share of that
+    #[arg(long)]
+    limits: bool,
+    /// Print CSV, in nanoseconds and bytes
+    #[arg(long, conflicts_with_all = ["limit", "limits"])]
+    csv: bool,
+}
+
+/// Prints the slowest single calls, with their operands and places
+#[derive(clap::Args)]
+struct Top {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    profile: PathBuf,
+    /// How many
+    #[arg(short, default_value_t = 10, value_name = "N")]
+    number: usize,
+}
+
+/// Prints the call tree: compositions, operators, kernels
+#[derive(clap::Args)]
+struct Tree {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    profile: PathBuf,
+    /// Deepest level
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    depth: usize,
+    /// Leave out branches with less of the time
+    #[arg(long, default_value_t = 0.5, value_name = "PERCENT")]
+    least: f64,
+}
+
+/// Writes a flame graph (SVG), or a trace for Perfetto and chrome://tracing (JSON)
+#[derive(clap::Args)]
+struct Picture {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    profile: PathBuf,
+    /// The file to write
+    #[arg(short, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Writes a report (HTML): table, flame graph, timeline, memory, call tree
+#[derive(clap::Args)]
+struct Report {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    profile: PathBuf,
+    /// The file to write
+    #[arg(short, value_name = "FILE")]
+    output: PathBuf,
+    /// Measure how fast this machine copies, and give each row's share of that
+    #[arg(long)]
+    limits: bool,
+}
+
+/// Compares two profiles by operator: ratio of the times of a call, and whether it may be chance
+#[derive(clap::Args)]
+struct Diff {
+    /// The profile before
+    #[arg(value_name = "BEFORE")]
+    before: PathBuf,
+    /// The profile after
+    #[arg(value_name = "AFTER")]
+    after: PathBuf,
+    /// A row for each combination of operands
+    #[arg(long)]
+    shapes: bool,
+    /// Most rows
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// Writes a Rust program that repeats the slowest call of an operator, with operands like the recorded ones
+#[derive(clap::Args)]
+struct Repro {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    profile: PathBuf,
+    /// The operator, with or without its overload
+    #[arg(value_name = "OPERATOR")]
+    operator: String,
+    /// The file to write, such as examples/slow.rs; without, the program is printed
+    #[arg(short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Operator,
+    Shapes,
+    Kernel,
+    Site,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Order {
+    #[value(name = "self")]
+    SelfTime,
+    Total,
+    Average,
+    Calls,
+    Memory,
+    Name,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    match &arguments.command {
+        Command::Show(show) => print(&table(show)?)?,
+        Command::Top(top) => print(&load(&top.profile)?.slowest_table(top.number))?,
+        Command::Tree(tree) => {
+            let profile = load(&tree.profile)?;
+            print(&profile.tree().text(tree.depth, tree.least / 100.0))?;
+        }
+        Command::Flame(flame) => {
+            let picture = load(&flame.profile)?.flame_graph();
+            write(&flame.output, &picture)?;
+        }
+        Command::Trace(trace) => {
+            load(&trace.profile)?.save_trace(&trace.output).map_err(text_of)?;
+            written(&trace.output);
+        }
+        Command::Report(report) => {
+            let profile = with_limits(load(&report.profile)?, report.limits);
+            profile.save_report(&report.output).map_err(text_of)?;
+            written(&report.output);
+        }
+        Command::Diff(diff) => {
+            let mut difference = Difference::of(&load(&diff.before)?, &load(&diff.after)?, diff.shapes);
+            difference.rows.truncate(diff.limit.unwrap_or(usize::MAX));
+            print(&difference.table())?;
+        }
+        Command::Repro(repro) => {
+            let program = program(repro)?;
+            match &repro.output {
+                Some(output) => write(output, &program)?,
+                None => print(&program)?,
+            }
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+fn load(path: &Path) -> Result<Profile> {
+    Profile::load(path).map_err(text_of)
+}
+
+/// The whole text of an error: its sources repeat its message.
+fn text_of(error: opsmith_profile::ProfileError) -> anyhow::Error {
+    anyhow::anyhow!("{error}")
+}
+
+fn print(text: &str) -> Result<()> {
+    Ok(io::stdout().lock().write_all(text.as_bytes())?)
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    written(path);
+    Ok(())
+}
+
+fn written(path: &Path) {
+    eprintln!("wrote {}", path.display());
+}
+
+fn with_limits(profile: Profile, wanted: bool) -> Profile {
+    if wanted { profile.with_limits(Limits::of_this_machine()) } else { profile }
+}
+
+fn table(show: &Show) -> Result<String> {
+    let group = match show.group {
+        By::Operator => Group::Operator,
+        By::Shapes => Group::Shapes,
+        By::Kernel => Group::Kernel,
+        By::Site => Group::Site,
+    };
+    let order = match show.sort {
+        Order::SelfTime => SortBy::SelfTime,
+        Order::Total => SortBy::TotalTime,
+        Order::Average => SortBy::AverageTime,
+        Order::Calls => SortBy::Calls,
+        Order::Memory => SortBy::SelfMemory,
+        Order::Name => SortBy::Name,
+    };
+    let profile = with_limits(load(&show.profile)?, show.limits);
+    let averages = profile.key_averages(group).sort_by(order);
+    Ok(if show.csv { averages.csv() } else { averages.row_limit(show.limit.unwrap_or(usize::MAX)).table() })
+}
+
+fn program(repro: &Repro) -> Result<String> {
+    let profile = load(&repro.profile)?;
+    let Some(call) = profile.slowest_call(&repro.operator) else {
+        let mut names: Vec<&str> = profile.operators.iter().map(|operator| operator.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        bail!("no call of `{}` is in the profile\n  help: its operators are {names}", repro.operator);
+    };
+    profile.repro(call).map_err(text_of)
+}

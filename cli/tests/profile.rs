@@ -1,0 +1,198 @@
+//! `opsmith profile`: tables, trees, files, differences and reproducers, from files.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use support::{Run, opsmith};
+
+/// A profile of 20 calls of an operator of `shop`, a kernel in each, within a step; a call takes so long.
+fn profile(name: &str, nanoseconds: u64) -> Value {
+    let call = nanoseconds + 200;
+    let mut events =
+        vec![json!(["Range", 0, null, null, 0, null, null, 100, 20 * (call + 50), 81920, 0, null])];
+    for number in 0..20 {
+        // Each a little longer than the one before, as times are.
+        let start = 150 + number * (call + 50);
+        let parent = events.len();
+        events.push(json!(["Call", 0, 0, 0, 1, 3, 0, start, call - 20 + number, 4096, 0, 77 + number]));
+        events.push(json!([
+            "Kernel",
+            0,
+            parent,
+            0,
+            2,
+            3,
+            1,
+            start + 100,
+            nanoseconds - 20 + number,
+            0,
+            0,
+            null
+        ]));
+    }
+    let tensor =
+        json!({"dtype": "float32", "item_bytes": 4, "sizes": [32, 32], "strides": [32, 1], "device": "cpu"});
+    let attribute = json!({"Attribute": {"text": "0.5", "rust": "Value::Float(0.5)"}});
+    json!({
+        "format": 1, "name": name, "started_ms": 0, "duration_ns": 30 * (call + 50),
+        "has_shapes": true, "has_memory": true,
+        "threads": [{"name": "main", "overwritten": 0}],
+        "operators": [{"name": "leak.Scalar", "library": "shop", "entry": "ops.yaml:7"}],
+        "texts": ["step", "leak.Scalar", "shop::leak", "src/model.rs:12:20"],
+        "operands": [
+            {"args": [{"Tensor": tensor}, attribute, "None"], "outs": []},
+            {"args": [{"Tensor": tensor}, attribute, "None"], "outs": [tensor]},
+        ],
+        "events": events,
+        "changes": [{"at_ns": 300, "address": 64, "bytes": 4096, "thread": 0, "event": 1}],
+        "notes": ["3 events were overwritten by later ones: record more with `ProfileOptions::records`"],
+        "limits": null,
+    })
+}
+
+/// Files of one test, removed at the end.
+struct Files(PathBuf);
+
+impl Files {
+    fn new(test: &str) -> Files {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("profile-{test}"));
+        _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Files(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, profile: &Value) -> String {
+        std::fs::write(self.0.join(name), profile.to_string()).unwrap();
+        self.path(name)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[track_caller]
+fn assert_fine(run: &Run) {
+    assert_eq!(run.status, Some(0), "{}{}", run.stdout, run.stderr);
+}
+
+#[test]
+fn tables_of_each_group_and_order() {
+    let files = Files::new("tables");
+    let file = files.write("a.json", &profile("a", 10_000));
+    let run = opsmith(&["profile", "show", &file]);
+    run.assert_parts(&["Name ", "Self CPU %", "CPU total", "Calls", "GB/s\n"]);
+    // 8 KiB are moved in 10.2 us; the operator's own time has that of its kernel.
+    run.assert_parts(&["leak.Scalar ", "99.4 %", " 20  ", "0.80\n"]);
+    run.assert_parts(&["Self CPU in all: ", "note: 3 events were overwritten"]);
+    assert_fine(&run);
+    let run = opsmith(&["profile", "show", &file, "--group", "shapes", "--sort", "name"]);
+    run.assert_parts(&["Operands", "leak.Scalar  float32[32, 32], 0.5, none ", "step "]);
+    let run = opsmith(&["profile", "show", &file, "--group", "kernel"]);
+    run.assert_parts(&["Operator", "shop::leak  leak.Scalar "]);
+    let run = opsmith(&["profile", "show", &file, "--group", "site", "--limit", "1", "--limits"]);
+    run.assert_parts(&["Site", "of copy", "src/model.rs:12:20", "… and 1 more"]);
+    let run = opsmith(&["profile", "show", &file, "--csv"]);
+    run.assert_parts(&[
+        "name,detail,calls,self_ns",
+        "\n\"leak.Scalar\",\"\",20,203790,203790,81920,81920,163840\n",
+    ]);
+    let run = opsmith(&["profile", "top", &file, "-n", "2"]);
+    run.assert_parts(&[
+        "leak.Scalar  float32[32, 32], 0.5, none  src/model.rs:12:20  10.199 us",
+        "10.198 us",
+    ]);
+    let run = opsmith(&["profile", "tree", &file]);
+    run.assert_parts(&[
+        "a  100.0 %",
+        "\n  step  ",
+        "\n    leak.Scalar  ",
+        "\n      shop::leak (kernel)  ",
+        "20 calls\n",
+    ]);
+    let run = opsmith(&["profile", "tree", &file, "--depth", "1"]);
+    assert!(run.stdout.ends_with("\n    … 1 inside\n"), "{}", run.stdout);
+}
+
+#[test]
+fn files_for_other_programs() {
+    let files = Files::new("files");
+    let file = files.write("a.json", &profile("a", 10_000));
+    for (command, name, part) in [
+        ("flame", "a.svg", "<title>leak.Scalar: "),
+        ("trace", "a.trace.json", "\"cat\": \"cpu_op\", \"name\": \"leak.Scalar\""),
+        ("report", "a.html", "leak.Scalar at src/model.rs:12:20"),
+    ] {
+        let output = files.path(name);
+        let run = opsmith(&["profile", command, &file, "-o", &output]);
+        run.assert(0, "", &format!("wrote {output}\n"));
+        assert!(std::fs::read_to_string(&output).unwrap().contains(part), "{command}");
+    }
+    let run = opsmith(&["profile", "report", &file, "-o", &files.path("none/a.html")]);
+    assert_eq!(run.status, Some(2));
+    assert!(run.stderr.contains("none/a.html"), "{}", run.stderr);
+}
+
+#[test]
+fn differences_that_are_real_are_marked() {
+    let files = Files::new("differences");
+    let [slow, fast] = [("before", 10_000), ("after", 5_000)]
+        .map(|(name, time)| files.write(&format!("{name}.json"), &profile(name, time)));
+    let run = opsmith(&["profile", "diff", &slow, &fast]);
+    run.assert_parts(&["A: before, B: after\n", "leak.Scalar  ", "  0.509  *\n"]);
+    assert_fine(&run);
+    let run = opsmith(&["profile", "diff", &slow, &slow, "--shapes", "--limit", "1"]);
+    assert!(run.stdout.contains("1.000\n") && !run.stdout.contains("  *\n"), "{}", run.stdout);
+}
+
+#[test]
+fn a_reproducer_names_the_operators_own_library() {
+    let files = Files::new("repro");
+    let file = files.write("a.json", &profile("a", 10_000));
+    let run = opsmith(&["profile", "repro", &file, "leak"]);
+    assert_fine(&run);
+    run.assert_parts(&[
+        "//! Repeats one call of `leak.Scalar` (ops.yaml:7) as it was recorded in `a`, called at src/model.rs:12:20: 10.199 us",
+        "use shop as _;",
+        "let tensor0 = operand(&[32, 32], &[32, 1], DType::F32)?;",
+        "let args = [Value::Tensor(tensor0), Value::Float(0.5), Value::None];",
+        "time(|| shop::call(\"leak.Scalar\", &args, &[]))",
+    ]);
+    let run = opsmith(&["profile", "repro", &file, "relu"]);
+    assert_eq!(run.status, Some(2));
+    let message = "error: no call of `relu` is in the profile\n  help: its operators are leak.Scalar\n";
+    assert_eq!(run.stderr, message);
+}
+
+#[test]
+fn files_that_are_no_profiles() {
+    let files = Files::new("mistakes");
+    let mut damaged = profile("a", 10_000);
+    damaged["events"][1][4] = json!(9);
+    let mut newer = profile("a", 10_000);
+    newer["format"] = json!(2);
+    let mut endless = profile("a", 10_000);
+    endless["events"][0][8] = json!(u64::MAX);
+    for (value, message) in [
+        (json!({}), "help: give a file that `Profile::save` wrote"),
+        (damaged, "the profile is damaged: its event 1 refers to what is not there"),
+        (newer, "its format is 2, and this program reads 1"),
+        (endless, "its event 0 refers to what is not there"),
+    ] {
+        let file = files.write("a.json", &value);
+        let run = opsmith(&["profile", "show", &file]);
+        assert_eq!(run.status, Some(2));
+        assert!(run.stderr.contains(&file) && run.stderr.contains(message), "{}", run.stderr);
+    }
+    let run = opsmith(&["profile", "tree", &files.path("nowhere.json")]);
+    assert_eq!(run.status, Some(2));
+    assert!(run.stderr.contains("nowhere.json: No such file"), "{}", run.stderr);
+}

@@ -1,0 +1,22 @@
+//! The modules of the profiler, from the lowest, each with those that it may use.
+
+use crate::Table;
+
+pub const TABLE: Table = Table {
+    folder: "runtime/profile/src",
+    rows: &[
+        ("error", &[]),
+        ("limits", &[]),
+        ("table", &[]),
+        ("model", &["error", "limits"]),
+        ("recorder", &["model"]),
+        ("collect", &["model", "recorder"]),
+        ("session", &["collect", "error", "model", "recorder"]),
+        ("averages", &["limits", "model", "table"]),
+        ("tree", &["model", "table"]),
+        ("diff", &["averages", "model", "table"]),
+        ("repro", &["error", "model", "table"]),
+        ("export", &["averages", "error", "model", "table", "tree"]),
+    ],
+    core: &[],
+};
