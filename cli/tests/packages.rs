@@ -12,7 +12,7 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 14] = [
+const PUBLISHED: [&str; 15] = [
     "opsmith-core",
     "opsmith-codegen",
     "opsmith-tools",
@@ -22,6 +22,7 @@ const PUBLISHED: [&str; 14] = [
     "opsmith-aot",
     "opsmith-kernels",
     "opsmith-layer-tables",
+    "opsmith-numeric-tables",
     "opsmith-tensor-tables",
     "opsmith",
     "opsmith-testing",

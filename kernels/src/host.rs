@@ -1,6 +1,6 @@
 //! Results that are not tensors.
 
-use opsmith_runtime::{Complex64, DType, Element, Result, Scalar, Scratch, Tensor, View, with_dtype};
+use opsmith_runtime::{Complex64, DType, Element, Result, Scalar, Tensor, View, with_dtype};
 
 use crate::cpu::broadcast_strides;
 use crate::infer;
@@ -31,7 +31,19 @@ pub fn allclose(self_: &Tensor, other: &Tensor, rtol: f64, atol: f64, equal_nan:
     let is_single = !matches!(self_.dtype(), DType::F64 | DType::C128);
     with_dtype!(self_.dtype(), T => self_.with_view(|first: View<'_, T>| {
         other.with_view(|second: View<'_, T>| {
-            let pairs = broadcast(&first, &sizes)?.into_iter().zip(broadcast(&second, &sizes)?);
+            let strides = [
+                broadcast_strides(first.sizes(), first.strides(), &sizes)?,
+                broadcast_strides(second.sizes(), second.strides(), &sizes)?,
+            ];
+            // SAFETY: strides of 0 repeat elements of the views.
+            let (first, second) = unsafe {
+                (
+                    View::<T>::from_raw(first.as_ptr(), &sizes, &strides[0]),
+                    View::<T>::from_raw(second.as_ptr(), &sizes, &strides[1]),
+                )
+            };
+            let number = |element: T| element.to_scalar().to_complex();
+            let mut pairs = first.iter().map(number).zip(second.iter().map(number));
             let rounded = |x: f64| {
                 let rounded = if is_single { f64::from(x as f32) } else { x };
                 match T::DTYPE.is_float() {
@@ -39,17 +51,9 @@ pub fn allclose(self_: &Tensor, other: &Tensor, rtol: f64, atol: f64, equal_nan:
                     false => rounded,
                 }
             };
-            Ok(pairs.into_iter().all(|(a, b)| is_close(a, b, rtol, atol, equal_nan, &rounded)))
+            Ok(pairs.all(|(a, b)| is_close(a, b, rtol, atol, equal_nan, &rounded)))
         })
     })?)?
-}
-
-/// The elements of a view, repeated to a shape.
-fn broadcast<T: Element>(view: &View<'_, T>, sizes: &[i64]) -> Result<Scratch<Complex64>> {
-    let strides = broadcast_strides(view.sizes(), view.strides(), sizes)?;
-    // SAFETY: strides of 0 repeat elements of the view.
-    let view = unsafe { View::from_raw(view.as_ptr(), sizes, &strides) };
-    Ok(view.iter().map(|element| element.to_scalar().to_complex()).collect())
 }
 
 fn is_close(

@@ -86,7 +86,9 @@ pub fn logspace<T: Element>(
 /// If the output has another size.
 pub fn tril_indices<T: Element>(row: i64, col: i64, offset: i64, out: ViewMut<'_, T>) -> Result<()> {
     let columns = move |at: i64| 0..at.saturating_add(offset).saturating_add(1).clamp(0, col);
-    indices((0..row).flat_map(|at| columns(at).map(move |column| (at, column))), out)
+    // Rows before have no element, and may be many.
+    let first = if col <= 0 { row } else { 0i64.saturating_sub(offset).max(0) };
+    indices((first..row).flat_map(|at| columns(at).map(move |column| (at, column))), out)
 }
 
 /// Row and column of each element of an upper triangle, as two rows; `offset` moves the boundary to the right.
@@ -95,7 +97,9 @@ pub fn tril_indices<T: Element>(row: i64, col: i64, offset: i64, out: ViewMut<'_
 /// If the output has another size.
 pub fn triu_indices<T: Element>(row: i64, col: i64, offset: i64, out: ViewMut<'_, T>) -> Result<()> {
     let columns = move |at: i64| at.saturating_add(offset).clamp(0, col)..col;
-    indices((0..row).flat_map(|at| columns(at).map(move |column| (at, column))), out)
+    // Rows behind have no element, and may be many.
+    let last = if col <= 0 { 0 } else { col.saturating_sub(offset).min(row) };
+    indices((0..last).flat_map(|at| columns(at).map(move |column| (at, column))), out)
 }
 
 fn indices<T: Element>(
@@ -186,6 +190,20 @@ mod tests {
         let mut out = Array::zeros(&[1]);
         linspace::<f64>(Scalar::Int(7), Scalar::Int(9), 1, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [7.0]);
+    }
+
+    /// Rows without elements are not walked through.
+    #[test]
+    fn triangles_of_far_rows() {
+        let (most, mut out) = (i64::MAX, Array::<i64>::zeros(&[2, 1]));
+        tril_indices(most, 1, 2 - most, out.view_mut()).unwrap_err();
+        tril_indices(most, 1, 1 - most, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [most - 1, 0]);
+        triu_indices(most, most, most - 1, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [0, most - 1]);
+        let mut none = Array::<i64>::zeros(&[2, 0]);
+        tril_indices(most, 0, 0, none.view_mut()).unwrap();
+        triu_indices(most, 0, 0, none.view_mut()).unwrap();
     }
 
     #[test]

@@ -142,26 +142,28 @@ fn unit_rows<T: Field>(rows: &Mat<T>, lengths: &[T::Size], order: &[usize]) -> M
             add_scaled(unit.row_mut(row), scale, rows.row(*from));
             continue;
         }
-        let mut best = Scratch::filled(T::NONE, rows.columns);
-        let mut best_length = T::Size::NONE;
-        for axis in 0..rows.columns {
-            let mut candidate = Scratch::filled(T::NONE, rows.columns);
-            candidate[axis] = T::UNIT;
-            for _ in 0..2 {
-                for above in 0..row {
-                    let part = inner(&candidate, unit.row(above));
-                    add_scaled(&mut candidate, -part, unit.row(above));
-                }
-            }
-            let length = norm(&candidate);
-            if length > best_length {
-                (best, best_length) = (candidate, length);
-            }
-            if best_length > T::Size::rounded(0.5) {
-                break;
+        let mut candidate = Scratch::filled(T::NONE, rows.columns);
+        candidate[farthest_axis(&unit, row)] = T::UNIT;
+        for _ in 0..2 {
+            for above in 0..row {
+                let part = inner(&candidate, unit.row(above));
+                add_scaled(&mut candidate, -part, unit.row(above));
             }
         }
-        add_scaled(unit.row_mut(row), T::of(T::Size::UNIT / best_length), &best);
+        let length = norm(&candidate);
+        add_scaled(unit.row_mut(row), T::of(T::Size::UNIT / length), &candidate);
     }
     unit
+}
+
+/// The axis that is farthest from the space of the first so many rows, which are orthonormal.
+fn farthest_axis<T: Field>(unit: &Mat<T>, rows: usize) -> usize {
+    let mut inside = Scratch::filled(T::Size::NONE, unit.columns);
+    for row in 0..rows {
+        for (sum, element) in inside.iter_mut().zip(unit.row(row)) {
+            let size = element.size();
+            *sum += size * size;
+        }
+    }
+    (0..unit.columns).fold(0, |best, axis| if inside[axis] < inside[best] { axis } else { best })
 }

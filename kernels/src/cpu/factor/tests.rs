@@ -177,6 +177,7 @@ fn singular_values() {
     });
     singular_factors_are(&Mat::<f64>::zeros(4, 2));
     singular_factors_are(&matrix(3, 4, [1.0; 12]));
+    singular_factors_are(&matrix(40, 30, (0..1200).map(|at| f64::from(at / 30 % 3 * (at % 30 % 2)))));
     singular_factors_are(&Mat::<Complex64>::identity(3, 2));
     let wide = Array::new(&[1, 2], [f64::NAN, 1.0]);
     let (mut u, mut s, mut vh) = (Array::zeros(&[1, 1]), Array::zeros(&[1]), Array::zeros(&[1, 2]));
