@@ -196,7 +196,6 @@ mod tests {
     #[test]
     fn triangles_of_far_rows() {
         let (most, mut out) = (i64::MAX, Array::<i64>::zeros(&[2, 1]));
-        tril_indices(most, 1, 2 - most, out.view_mut()).unwrap_err();
         tril_indices(most, 1, 1 - most, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [most - 1, 0]);
         triu_indices(most, most, most - 1, out.view_mut()).unwrap();

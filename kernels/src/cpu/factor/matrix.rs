@@ -8,6 +8,9 @@ use opsmith_runtime::simd::widest;
 use super::number::{Field, Real};
 use crate::cpu::linalg::product::{Matrix, MatrixMut};
 
+/// Products of elements that are summed apart.
+pub(in crate::cpu) const LANES: usize = 8;
+
 /// Rows of elements, one after the other.
 pub(super) struct Mat<T> {
     pub elements: Scratch<T>,
@@ -147,7 +150,6 @@ pub(super) fn add_scaled<T: Field>(target: &mut [T], scale: T, source: &[T]) {
 
 /// The sum of products of a row's elements and the conjugates of another's.
 pub(super) fn inner<T: Field>(left: &[T], right: &[T]) -> T {
-    const LANES: usize = 8;
     widest(
         #[inline(always)]
         || {

@@ -9,7 +9,7 @@ mod cholesky;
 mod determinant;
 mod hermitian;
 mod lu;
-mod matrix;
+pub(super) mod matrix;
 mod number;
 mod orthogonal;
 mod singular;
@@ -29,7 +29,7 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{Error, Result};
 
 /// Rows or columns that are factored before the rest of a matrix takes part in one product.
-const BLOCK: usize = 48;
+pub(super) const BLOCK: usize = 48;
 
 fn expect_square(sizes: &[i64]) -> Result<()> {
     match sizes {
