@@ -3,7 +3,9 @@
 //! Tests read them and try sizes on both sides of each; a kernel with a block of its own has a row here.
 
 use super::linalg::innermost::{Blocked, Kernels};
-use super::{attention, convolution, factor, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles};
+use super::{
+    attention, convolution, factor, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles,
+};
 
 /// Where a size stands, and how many elements it is.
 pub const BLOCKS: &[(&str, usize)] = &[
