@@ -23,6 +23,7 @@ const PUBLISHED: [&str; 15] = [
     "opsmith-profile",
     "opsmith-kernels",
     "opsmith-layer-tables",
+    "opsmith-numeric-tables",
     "opsmith-tensor-tables",
     "opsmith",
     "opsmith-testing",

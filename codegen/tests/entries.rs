@@ -75,4 +75,6 @@ fn aliases_stand_for_their_values() {
     let tags = document.ops[1].texts(KeyName::Tags);
     assert_eq!(tags.iter().map(|tag| tag.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(sources.location(tags[1].span()), "ops.yaml:4:16");
+    // The entry ends where the alias is written, not with its value.
+    assert_eq!(sources.slice(document.ops[1].span), "func: g() -> ()\n  tags: *t");
 }

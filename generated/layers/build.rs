@@ -3,7 +3,7 @@
 use opsmith_codegen::config::Tables;
 
 /// The files of the spec whose tables are here.
-const FAMILIES: [&str; 10] = [
+const FAMILIES: [&str; 11] = [
     "ops/activation.yaml",
     "ops/attention.yaml",
     "ops/borders.yaml",
@@ -14,6 +14,7 @@ const FAMILIES: [&str; 10] = [
     "ops/normalization.yaml",
     "ops/pooling.yaml",
     "ops/recurrent.yaml",
+    "ops/upsampling.yaml",
 ];
 
 fn main() {

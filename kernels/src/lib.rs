@@ -7,6 +7,7 @@
 
 pub mod cpu;
 pub mod einsum;
+pub mod fourier;
 pub mod host;
 pub mod infer;
 pub mod math;

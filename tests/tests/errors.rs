@@ -234,7 +234,7 @@ fn an_operator_that_does_not_exist() {
         ErrorKind::NotFound,
         &[
             "there is no operator `ad.Tensor`",
-            "  help: did you mean `add.Tensor`, `add.Scalar`, `add.out`, `add.Scalar_out`?",
+            "  help: did you mean `add.Tensor`, `add.Scalar`, `add.out`, `pad`, `add.Scalar_out`?",
         ],
     );
     check(

@@ -158,8 +158,11 @@ impl Emit<'_> {
                 }
             }
             ExprKind::Query(Query::Concat, base, args) => {
-                let (base, other) = (self.borrowed(base), self.borrowed(&args[0]));
-                quote!(rt::Dims::from_vec([#base, #other].concat()))
+                let (first, other) = (self.borrowed(base), self.borrowed(&args[0]));
+                match expr.ty.kind {
+                    Kind::Tensors => quote!([#first, #other].concat()),
+                    _ => quote!(rt::Dims::from_vec([#first, #other].concat())),
+                }
             }
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tuple(_)) => {
                 let item = self.tuple_item(base, position);

@@ -156,7 +156,11 @@ pub const QUERIES: &[QuerySpec] = &[
     QuerySpec { name: "conj", query: Query::Conj, doc: "a number's complex conjugate" },
     QuerySpec { name: "is_zero", query: Query::IsZero, doc: "whether a number is zero" },
     QuerySpec { name: "contains", query: Query::Contains, doc: "whether a list of integers has a value" },
-    QuerySpec { name: "concat", query: Query::Concat, doc: "a list of integers followed by another" },
+    QuerySpec {
+        name: "concat",
+        query: Query::Concat,
+        doc: "a list of integers or tensors followed by another",
+    },
 ];
 
 /// The direct parts of an expression, borrowed one way or the other.

@@ -3,7 +3,9 @@
 //! Tests read them and try sizes on both sides of each; a kernel with a block of its own has a row here.
 
 use super::linalg::innermost::{Blocked, Kernels};
-use super::{attention, convolution, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles};
+use super::{
+    attention, convolution, factor, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles,
+};
 
 /// Where a size stands, and how many elements it is.
 pub const BLOCKS: &[(&str, usize)] = &[
@@ -11,6 +13,8 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("attention::ROWS", attention::ROWS),
     ("by_columns::BLOCK", convolution::BLOCK),
     ("patch::PATCH", convolution::PATCH),
+    ("factor::BLOCK", factor::BLOCK),
+    ("matrix::LANES", factor::matrix::LANES),
     ("panels::DEPTH", linalg::panels::DEPTH),
     ("lanes::LANES", lanes::LANES),
     ("lanes::NARROW", lanes::NARROW),
@@ -54,7 +58,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 9] = [
+    const OTHERS: [&str; 10] = [
         "innermost::LANES",
         "innermost::ROWS",
         "innermost::COLUMNS",
@@ -64,6 +68,7 @@ mod tests {
         "implicit::PANELS",
         "panels::SHORT",
         "convolution::TOGETHER",
+        "singular::PASSES",
     ];
 
     #[test]

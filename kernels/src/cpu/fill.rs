@@ -56,6 +56,61 @@ pub fn linspace<T: Element>(start: Scalar, end: Scalar, steps: i64, mut out: Vie
     out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(value(i)))))
 }
 
+/// The powers of `base` to evenly spaced numbers, both ends included: `logspace(0, 2, 3, 10)` is `[1, 10, 100]`.
+pub fn logspace<T: Element>(
+    start: Scalar,
+    end: Scalar,
+    steps: i64,
+    base: f64,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    expect_sizes(out.sizes(), &[steps])?;
+    let (start, end) = (start.to_complex(), end.to_complex());
+    let step = (end - start) / (steps - 1).max(1) as f64;
+    let exponent = |i: i64| {
+        if i == 0 || i < steps / 2 { start + step * i as f64 } else { end - step * (steps - 1 - i) as f64 }
+    };
+    let power = |exponent: Complex64| {
+        if exponent.im == 0.0 {
+            Complex64::new(base.powf(exponent.re), 0.0)
+        } else {
+            Complex64::new(base, 0.0).powc(exponent)
+        }
+    };
+    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(power(exponent(i))))))
+}
+
+/// Row and column of each element of a lower triangle, as two rows; `offset` moves the boundary to the right.
+///
+/// # Errors
+/// If the output has another size.
+pub fn tril_indices<T: Element>(row: i64, col: i64, offset: i64, out: ViewMut<'_, T>) -> Result<()> {
+    let columns = move |at: i64| 0..at.saturating_add(offset).saturating_add(1).clamp(0, col);
+    // Rows before have no element, and may be many.
+    let first = if col <= 0 { row } else { 0i64.saturating_sub(offset).max(0) };
+    indices((first..row).flat_map(|at| columns(at).map(move |column| (at, column))), out)
+}
+
+/// Row and column of each element of an upper triangle, as two rows; `offset` moves the boundary to the right.
+///
+/// # Errors
+/// If the output has another size.
+pub fn triu_indices<T: Element>(row: i64, col: i64, offset: i64, out: ViewMut<'_, T>) -> Result<()> {
+    let columns = move |at: i64| at.saturating_add(offset).clamp(0, col)..col;
+    // Rows behind have no element, and may be many.
+    let last = if col <= 0 { 0 } else { col.saturating_sub(offset).min(row) };
+    indices((0..last).flat_map(|at| columns(at).map(move |column| (at, column))), out)
+}
+
+fn indices<T: Element>(
+    places: impl Iterator<Item = (i64, i64)> + Clone,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let rows = places.clone().map(|(row, _)| row);
+    let columns = places.map(|(_, column)| column);
+    out.write(rows.chain(columns).map(|index| T::from_scalar(Scalar::Int(index))))
+}
+
 /// The identity matrix with `n` rows and columns.
 pub fn eye<T: Element>(n: i64, out: ViewMut<'_, T>) -> Result<()> {
     eye_m(n, n, out)
@@ -135,6 +190,19 @@ mod tests {
         let mut out = Array::zeros(&[1]);
         linspace::<f64>(Scalar::Int(7), Scalar::Int(9), 1, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [7.0]);
+    }
+
+    /// Rows without elements are not walked through.
+    #[test]
+    fn triangles_of_far_rows() {
+        let (most, mut out) = (i64::MAX, Array::<i64>::zeros(&[2, 1]));
+        tril_indices(most, 1, 1 - most, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [most - 1, 0]);
+        triu_indices(most, most, most - 1, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [0, most - 1]);
+        let mut none = Array::<i64>::zeros(&[2, 0]);
+        tril_indices(most, 0, 0, none.view_mut()).unwrap();
+        triu_indices(most, 0, 0, none.view_mut()).unwrap();
     }
 
     #[test]

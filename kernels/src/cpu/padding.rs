@@ -2,6 +2,8 @@
 //!
 //! `padding` has two numbers a dimension, before and after, the last dimension first; negative ones cut.
 
+use std::ops::Range;
+
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
@@ -63,13 +65,54 @@ pub fn replication_pad_backward<T: Element<Compute: Arithmetic>>(
     pad_backward(&grad_output, self_.sizes(), padding, nearest, out)
 }
 
-/// The element that a place outside a dimension shows.
-type Place = fn(place: i64, size: i64) -> Result<i64>;
+/// `self` with a border that goes on at the other side: `[1, 2, 3]` with 2 on both sides is
+/// `[2, 3, 1, 2, 3, 1, 2]`.
+///
+/// # Errors
+/// If a border is larger than its dimension or the numbers do not fit the shape.
+pub fn circular_pad<T: Element>(self_: View<'_, T>, pad: &[i64], mut out: ViewMut<'_, T>) -> Result<()> {
+    // SAFETY: elements are moved.
+    self::pad(&self_.bits(), pad, around, unsafe { out.bits() })
+}
 
-fn mirror(place: i64, size: i64) -> Result<i64> {
-    let inside = if place < 0 { -place } else { place };
-    let inside = if inside >= size { 2 * (size - 1) - inside } else { inside };
-    if inside < 0 || inside >= size {
+/// The gradient of [`circular_pad`].
+///
+/// # Errors
+/// As [`circular_pad`].
+pub fn circular_pad_backward<T: Element<Compute: Arithmetic>>(
+    grad_output: View<'_, T>,
+    self_: Untyped<'_>,
+    pad: &[i64],
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    pad_backward(&grad_output, self_.sizes(), pad, around, out)
+}
+
+/// The element that a place outside a dimension shows, of which a range is not cut off.
+type Place = fn(place: i64, size: i64, kept: Range<i64>) -> Result<i64>;
+
+fn around(place: i64, _size: i64, kept: Range<i64>) -> Result<i64> {
+    let count = kept.end - kept.start;
+    let inside = match place {
+        before if before < kept.start => before + count,
+        after if after >= kept.end => after - count,
+        inside => inside,
+    };
+    if !kept.contains(&inside) {
+        return Err(Error::value(format!(
+            "a border that goes on at the other side must not be larger than its dimension of size {count}"
+        )));
+    }
+    Ok(inside)
+}
+
+fn mirror(place: i64, size: i64, _kept: Range<i64>) -> Result<i64> {
+    let inside = match place {
+        before if before < 0 => -before,
+        after if after >= size => 2 * (size - 1) - after,
+        inside => inside,
+    };
+    if !(0..size).contains(&inside) {
         return Err(Error::value(format!(
             "a mirrored border must be smaller than its dimension of size {size}"
         )));
@@ -77,7 +120,7 @@ fn mirror(place: i64, size: i64) -> Result<i64> {
     Ok(inside)
 }
 
-fn nearest(place: i64, size: i64) -> Result<i64> {
+fn nearest(place: i64, size: i64, _kept: Range<i64>) -> Result<i64> {
     if size == 0 {
         return Err(Error::shape("a dimension without elements has no edge to repeat"));
     }
@@ -92,7 +135,9 @@ fn sources(sizes: &[i64], padding: &[i64], place: Place) -> Result<Scratch<Scrat
         .map(|dim| {
             let numbers = 2 * (sizes.len() - 1 - dim);
             let (before, after) = (padding[numbers], padding[numbers + 1]);
-            (-before..sizes[dim] + after).map(|at| place(at, sizes[dim])).collect()
+            let size = sizes[dim];
+            let kept = (-before).max(0)..size + after.min(0);
+            (-before..size + after).map(|at| place(at, size, kept.clone())).collect()
         })
         .collect()
 }
@@ -176,7 +221,12 @@ mod tests {
         assert_eq!(out.to_vec(), [3, 2, 1, 2, 3, 2, 1]);
         replication_pad(x.view(), &[2, 2], out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1, 1, 1, 2, 3, 3, 3]);
+        circular_pad(x.view(), &[2, 2], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [2, 3, 1, 2, 3, 1, 2]);
+        let mut out = Array::zeros(&[1, 8]);
+        assert!(reflection_pad(x.view(), &[3, 2], out.view_mut()).is_err());
         let mut out = Array::zeros(&[1, 9]);
+        assert!(circular_pad(x.view(), &[4, 2], out.view_mut()).is_err());
         assert!(reflection_pad(x.view(), &[3, 3], out.view_mut()).is_err());
         let x = Array::new(&[1, 2, 3], [1, 2, 3, 4, 5, 6]);
         let mut out = Array::zeros(&[1, 3, 3]);

@@ -13,6 +13,7 @@ mod order;
 mod parts;
 mod polygamma;
 mod power;
+mod sign_bit;
 mod special;
 mod vectorised;
 
@@ -29,4 +30,5 @@ pub use order::{
 pub use parts::{Parts, complex};
 pub use polygamma::polygamma;
 pub use power::{Power, pow};
+pub use sign_bit::{SignBit, Signed, copysign, next_after, sign_bit};
 pub use special::{Special, atan2, digamma, erf, erfc, erfinv, hypot, lgamma};

@@ -7,7 +7,7 @@ use opsmith_core::DType;
 use super::observer;
 use super::run::{Call, run_kernel, run_uniform};
 use crate::arg::Arg;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ShapeText};
 use crate::layout::{checked_numel, same_sizes};
 use crate::op::{Inferred, Kernel, OpDef, OutSpec, Outputs, UniformCall};
 use crate::tensor::{Tensor, replacements};
@@ -37,7 +37,7 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
     let Some(inferred) = op.inferred(args) else { return compose(op, args) };
     let inferred = inferred?;
     if op.composite.is_some() && !op.has_kernel(inferred.device.backend, inferred.compute) {
-        return compose(op, args);
+        return compose(op, args).and_then(|outs| refuse_other_results(outs, &inferred));
     }
     let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect::<Result<_>>()?;
     run_kernel(op, args, &inferred, &outs, false, since)?;
@@ -100,6 +100,24 @@ fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     match op.composite {
         Some(composite) => composite(args),
         None => Err(Error::not_implemented("the operator has neither a kernel nor a composition")),
+    }
+}
+
+/// Rejects results of a composition that are not those of the entry's rules, by which graphs and the callers of a later
+/// kernel go.
+fn refuse_other_results(outs: Outputs, inferred: &Inferred) -> Result<Outputs> {
+    let other =
+        |(out, spec): &(&Tensor, &OutSpec)| !same_sizes(out.shape(), &spec.sizes) || out.dtype() != spec.dtype;
+    match outs.iter().zip(&inferred.outs).find(other) {
+        None => Ok(outs),
+        Some((out, spec)) => Err(Error::shape(format!(
+            "the operator's composition gives {} of shape {}, and its rules {} of shape {}",
+            out.dtype(),
+            ShapeText(out.shape()),
+            spec.dtype,
+            ShapeText(&spec.sizes)
+        ))
+        .with_help("the arguments do not fit together; the entry should have a `check` that says so")),
     }
 }
 

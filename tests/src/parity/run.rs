@@ -34,6 +34,11 @@ const SUMS: &[&str] = &[
     "scatter",
     "index_put",
     "col2im",
+    "linalg",
+    "cholesky",
+    "inverse",
+    "det",
+    "matrix_power",
 ];
 
 /// Operators whose order of equal elements is unspecified in the recording library, with the position of the argument

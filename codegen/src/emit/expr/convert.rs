@@ -112,7 +112,8 @@ impl Emit<'_> {
             }
             (Kind::Ints(_), Kind::Floats) => {
                 let value = self.borrowed(inner);
-                quote!((#value).iter().map(|value| *value as f64).collect::<Vec<f64>>())
+                // Nothing else says the type of an empty list.
+                quote!((#value).iter().map(|value: &i64| *value as f64).collect::<Vec<f64>>())
             }
             (Kind::Ints(_), Kind::Scalars) => {
                 let value = self.borrowed(inner);

@@ -48,6 +48,7 @@ impl Checker<'_> {
     ) -> Option<Expr> {
         let wanted: Vec<Ty> = match query {
             Query::Size | Query::Contains | Query::SizesAlong => vec![Ty::new(Kind::Int)],
+            Query::Concat if receiver.ty.kind == Kind::Tensors => vec![Ty::new(Kind::Tensors)],
             Query::Concat => vec![Ty::new(Kind::Ints(None))],
             Query::UnwrapOr => vec![receiver.ty.required()],
             _ => Vec::new(),
@@ -90,6 +91,7 @@ fn query_type(query: Query, receiver: &Ty) -> Option<Ty> {
         Query::IsZero if number => Kind::Bool,
         Query::Contains if ints => Kind::Bool,
         Query::Concat if ints => Kind::Ints(None),
+        Query::Concat if *receiver == Ty::new(Kind::Tensors) => Kind::Tensors,
         _ => return None,
     };
     Some(Ty::new(kind))

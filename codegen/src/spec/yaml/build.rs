@@ -64,6 +64,8 @@ type Fatal = Box<crate::diagnostics::Diagnostic>;
 /// A list or mapping that is not closed yet.
 struct Open {
     start: Span,
+    /// Its last item where it is written; the value of an alias is elsewhere in the file.
+    last: Span,
     flow: bool,
     anchor: usize,
     /// Levels inside it.
@@ -147,27 +149,18 @@ impl<'a> Builder<'a> {
         if self.open.len() >= MAX_DEPTH {
             return Err(Box::new(catalogue::too_deep(start, MAX_DEPTH)));
         }
-        self.open.push(Open { start, flow, anchor, height: 0, items });
+        self.open.push(Open { start, last: start, flow, anchor, height: 0, items });
         Ok(())
     }
 
     fn end(&mut self, end: Span, diagnostics: &mut Diagnostics) -> Result<(), Fatal> {
         let Some(open) = self.open.pop() else { return Ok(()) };
-        let (kind, last) = match open.items {
-            Items::Seq(items) => {
-                let last = items.last().map(|node| node.span);
-                (NodeKind::Seq(items), last)
-            }
-            Items::Map { entries, .. } => {
-                let last =
-                    entries.last().map(|(key, node)| if node.is_null() { key.span } else { node.span });
-                (NodeKind::Map(entries), last)
-            }
+        let kind = match open.items {
+            Items::Seq(items) => NodeKind::Seq(items),
+            Items::Map { entries, .. } => NodeKind::Map(entries),
         };
         // The end event of a block is at the start of the next item; the block ends with its last item.
-        let end = if open.flow { end } else { last.unwrap_or(open.start) };
-        // An alias as the last item lies elsewhere in the file.
-        let span = if end.end >= open.start.start { open.start.to(end) } else { open.start };
+        let span = open.start.to(if open.flow { end } else { open.last });
         self.value(Node { span, kind }, open.anchor, open.height + 1, diagnostics)
     }
 
@@ -248,7 +241,11 @@ impl<'a> Builder<'a> {
             *pending = PendingKey::Key(Key { text: text.to_owned(), span });
             return self.key_read(diagnostics);
         }
-        self.value(node, 0, height, diagnostics)
+        self.value(node, 0, height, diagnostics)?;
+        if let Some(open) = self.open.last_mut() {
+            open.last = span;
+        }
+        Ok(())
     }
 
     /// The span without the blanks at its end.
@@ -279,9 +276,15 @@ impl<'a> Builder<'a> {
         };
         open.height = open.height.max(height);
         match &mut open.items {
-            Items::Seq(items) => items.push(node),
+            Items::Seq(items) => {
+                open.last = node.span;
+                items.push(node);
+            }
             Items::Map { entries, key, .. } => match std::mem::replace(key, PendingKey::None) {
-                PendingKey::Key(key) => entries.push((key, node)),
+                PendingKey::Key(key) => {
+                    open.last = if node.is_null() { key.span } else { node.span };
+                    entries.push((key, node));
+                }
                 PendingKey::Bad => {}
                 PendingKey::None => {
                     diagnostics.push(catalogue::key_not_text(node.span));

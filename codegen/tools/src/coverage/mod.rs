@@ -181,12 +181,21 @@ impl Asked<'_> {
         }
         let own = body.dtypes_of_row(backend);
         let Some(composite) = &body.composite else { return own };
-        let model = self.model;
-        let mut composed = every_dtype();
-        for called in called(composite, model) {
-            composed = composed.intersection(self.dtypes(called, backend));
+        own.union(self.composed(composite, backend))
+    }
+
+    /// The dtypes that every operator of an expression computes in, of a condition those of either branch.
+    fn composed(&mut self, expr: &Expr, backend: Backend) -> DTypeSet {
+        if let ExprKind::If(condition, yes, no) = &expr.kind {
+            let either = self.composed(yes, backend).union(self.composed(no, backend));
+            return self.composed(condition, backend).intersection(either);
         }
-        own.union(composed)
+        let model = self.model;
+        let own = match expr.kind {
+            ExprKind::Op(id, _) => self.dtypes(&model.ops[id.0], backend),
+            _ => every_dtype(),
+        };
+        expr.children().into_iter().fold(own, |set, part| set.intersection(self.composed(part, backend)))
     }
 }
 
@@ -197,17 +206,6 @@ fn every_dtype() -> DTypeSet {
 /// Whether elements of a tensor can have a gradient: not those of a fixed exact dtype.
 fn is_inexact(element: Element) -> bool {
     !matches!(element, Element::Fixed { kernel, .. } if !kernel.is_differentiable())
-}
-
-/// The operators that an expression calls.
-fn called<'a>(expr: &Expr, model: &'a Model) -> Vec<&'a Op> {
-    let mut found = Vec::new();
-    expr.walk(&mut |part| {
-        if let ExprKind::Op(id, _) = part.kind {
-            found.extend(model.ops.get(id.0));
-        }
-    });
-    found
 }
 
 fn totals(backend: &'static str, rows: &[Row]) -> Totals {

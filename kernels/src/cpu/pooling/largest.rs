@@ -69,6 +69,44 @@ fn max_pool<T: Element<Compute: Ordered>>(
     result
 }
 
+/// The largest elements of parts that together make up the last two dimensions, and their positions in their planes,
+/// counted row by row. NaN is larger than everything.
+///
+/// # Errors
+/// If the shapes do not fit.
+pub fn adaptive_max_pool2d<T: Element<Compute: Ordered>>(
+    self_: View<'_, T>,
+    out: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    largest_of_parts(&self_, 2, out, indices)
+}
+
+/// As [`adaptive_max_pool2d`], over the last three dimensions.
+///
+/// # Errors
+/// If the shapes do not fit.
+pub fn adaptive_max_pool3d<T: Element<Compute: Ordered>>(
+    self_: View<'_, T>,
+    out: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    largest_of_parts(&self_, 3, out, indices)
+}
+
+fn largest_of_parts<T: Element<Compute: Ordered>>(
+    input: &View<'_, T>,
+    spatial: usize,
+    mut out: ViewMut<'_, T>,
+    mut indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    let planes = Planes::adaptive(spatial, input.sizes(), out.sizes())?;
+    expect_sizes(indices.sizes(), out.sizes())?;
+    let found = planes.gather(input, |plane, seen| largest(&planes.ranges, plane, seen));
+    out.write(found.iter().map(|(value, _)| T::from_compute(*value)))?;
+    indices.write(found.iter().map(|(_, place)| *place as i64))
+}
+
 /// The largest elements of the windows over one plane, and their places there.
 fn largest_of_plane<T: Element<Compute: Ordered>>(
     ranges: &Ranges,

@@ -16,8 +16,8 @@ pub use average::{
     avg_pool2d, avg_pool2d_backward, avg_pool3d, avg_pool3d_backward,
 };
 pub use largest::{
-    max_pool2d_with_indices, max_pool2d_with_indices_backward, max_pool3d_with_indices,
-    max_pool3d_with_indices_backward,
+    adaptive_max_pool2d, adaptive_max_pool3d, max_pool2d_with_indices, max_pool2d_with_indices_backward,
+    max_pool3d_with_indices, max_pool3d_with_indices_backward,
 };
 
 /// Input elements that an output position sees along one dimension.

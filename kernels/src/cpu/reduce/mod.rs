@@ -9,6 +9,7 @@ mod extreme;
 pub(super) mod fold;
 mod norm;
 pub(super) mod position;
+mod running;
 pub(super) mod scan;
 mod truth;
 pub(super) mod variance;
@@ -23,7 +24,8 @@ use fold::{Fold, fold};
 pub use extreme::{amax, amin, max_full, min_full};
 pub use norm::vector_norm;
 pub use position::{argmax, argmin, max_dim, min_dim};
-pub use scan::{cumprod, cumsum};
+pub use running::{cummax, cummin};
+pub use scan::{cumprod, cumsum, logcumsumexp};
 pub use truth::{all, any};
 pub use variance::var;
 

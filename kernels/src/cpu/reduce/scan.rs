@@ -72,6 +72,36 @@ pub fn cumprod<T: Element<Compute: Running>>(
     scan(&self_, dim, <T::Compute as Running>::Wide::ONE, multiply, out)
 }
 
+/// Running ln ∑ exp(x) along a dimension; sums of `f32` are kept in double precision.
+pub fn logcumsumexp<T: Element<Compute: Running<Wide: LogAdd>>>(
+    self_: View<'_, T>,
+    dim: i64,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    scan(&self_, dim, LogAdd::NOTHING, LogAdd::log_add, out)
+}
+
+/// Types in which logarithms of sums are kept.
+pub trait LogAdd: Arithmetic {
+    /// The logarithm of 0.
+    const NOTHING: Self;
+    /// ln(eˣ + eʸ), without overflow.
+    fn log_add(self, other: Self) -> Self;
+}
+
+impl LogAdd for f64 {
+    const NOTHING: f64 = f64::NEG_INFINITY;
+
+    #[inline(always)]
+    fn log_add(self, other: f64) -> f64 {
+        if self.is_nan() || other.is_nan() {
+            return f64::NAN;
+        }
+        let (low, high) = (self.min(other), self.max(other));
+        if low == high && high.is_infinite() { high } else { high + (low - high).exp().ln_1p() }
+    }
+}
+
 /// Neighbouring lines that advance together where they are nearer in memory than a line's elements.
 pub(in crate::cpu) const NEAR: usize = 256;
 /// Lines that advance together elsewhere, so that the latencies of their sums overlap; few enough to

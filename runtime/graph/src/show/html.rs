@@ -71,7 +71,7 @@ fn facts(memory: Option<&MemoryReport>) -> Vec<[String; 2]> {
     vec![
         fact("arena", memory.planned),
         fact("at least", memory.lower_bound),
-        fact("tile", memory.tile),
+        fact("one tile", memory.tile),
         fact("inputs", memory.inputs),
         fact("constants", memory.constants),
         fact("outputs", memory.results),

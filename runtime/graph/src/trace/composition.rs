@@ -76,17 +76,45 @@ fn run_composition(
     })
 }
 
+/// Operands of unknown rank whose ranks are combined; the number of combinations is a power of theirs.
+const COMBINED: usize = 3;
+
 /// The common result of all ranks that the composition accepts: dtypes, and ranks of results, whose sizes stay unknown.
 fn at_ranks(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context) -> Result<OutputsMeta> {
+    let mut operands = 0;
+    let mut count = |meta: &Meta| operands += usize::from(meta.shape.rank().is_none());
+    args.iter().for_each(|arg| arg.for_each_meta(&mut count));
     let mut common: Option<OutputsMeta> = None;
     let mut refused = None;
     for rank in RANKS {
-        match at_rank(op, args, context, rank) {
+        match at_rank(op, args, context, &mut std::iter::repeat(rank)) {
             Err(error) => refused = Some(error),
-            Ok(found) => match &mut common {
-                None => common = Some(found),
-                Some(common) => unite(common, &found)?,
-            },
+            Ok(found) => add(&mut common, found)?,
+        }
+    }
+    // Operands may differ in rank, unless the results say nothing that could be wrong.
+    let is_open = |common: &OutputsMeta| common.outs.iter().all(|out| out.shape.rank().is_none());
+    let combinations = match operands {
+        ..=1 => 0,
+        2..=COMBINED => RANKS.len().pow(operands as u32),
+        _ => {
+            let outs = common.iter_mut().flat_map(|common| &mut common.outs);
+            outs.for_each(|out| out.shape = Shape::UnknownRank);
+            0
+        }
+    };
+    for combination in 0..combinations {
+        if common.as_ref().is_some_and(is_open) {
+            break;
+        }
+        let mut rest = combination;
+        let mut next = std::iter::repeat_with(|| {
+            let rank = rest % RANKS.len();
+            rest /= RANKS.len();
+            rank
+        });
+        if let Ok(found) = at_rank(op, args, context, &mut next) {
+            add(&mut common, found)?;
         }
     }
     let unknown = || Error::shape("its composition accepts no rank that was tried");
@@ -109,16 +137,19 @@ fn tried(error: Error) -> Error {
 /// Values tried for unknown sizes, until one is accepted.
 const SIZES: [i64; 6] = [6, 12, 4, 2, 3, 1];
 
+/// The result for operands of the next ranks in place of unknown ones.
 fn at_rank(
     op: &'static OpDef,
     args: &[ArgumentMeta<'_>],
     context: &Context,
-    rank: usize,
+    ranks: &mut dyn Iterator<Item = usize>,
 ) -> Result<OutputsMeta> {
     let owned = args.iter().map(|arg| {
         let mut owned = Owned::of(*arg);
         owned.for_each_meta(&mut |meta| {
-            if meta.shape.rank().is_none() {
+            if meta.shape.rank().is_none()
+                && let Some(rank) = ranks.next()
+            {
                 meta.shape = Shape::Known(SmallVec::from_elem(Size::Unknown, rank));
             }
         });
@@ -147,6 +178,17 @@ fn at_rank(
         }
     }
     Err(refused)
+}
+
+/// Adds a result to the common part of all.
+fn add(common: &mut Option<OutputsMeta>, found: OutputsMeta) -> Result<()> {
+    match common {
+        Some(common) => unite(common, &found),
+        None => {
+            *common = Some(found);
+            Ok(())
+        }
+    }
 }
 
 /// The common part of two results, stored in the first.

@@ -31,7 +31,8 @@ use crate::op::{ArgKind, OpDef};
 pub enum Inference {
     /// Its results.
     Tensors(OutputsMeta),
-    /// A composition without rules of its own: its results are those of its operators.
+    /// A composition, whose results are those of its operators. If the entry has rules, these give the results where sizes
+    /// are unknown.
     Composition,
     /// No tensors, but values that exist only in a run.
     Values,
@@ -76,7 +77,11 @@ fn attempt(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context)
         && !by_run
         && let Some(outcome) = call::run(op, args, &Size::known)
     {
-        return outcome.map(|outcome| kernel_or_composition(op, concrete(outcome)));
+        let outputs = concrete(outcome?);
+        return Ok(match runs_composition(op, &outputs) {
+            true => Inference::Composition,
+            false => Inference::Tensors(outputs),
+        });
     }
     let constants = constants(args);
     check_combinations(op.combinations, args, |at| op.schema.args[at].name)?;
@@ -86,7 +91,7 @@ fn attempt(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context)
         return Ok(if op.host.is_some() { Inference::Values } else { Inference::Composition });
     }
     if let Some(function) = op.infer_function {
-        return by_function(&mut on, op, rules, function).map(|outputs| kernel_or_composition(op, outputs));
+        return by_function(&mut on, op, rules, function).map(|outputs| by_entry(op, outputs));
     }
     // Rules for data-dependent sizes apply before a run; if all elements are known, the function runs instead.
     let open = op.view.is_some()
@@ -102,7 +107,7 @@ fn attempt(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context)
     if open && !by_run {
         if let Some(sampled) = opaque::infer(op, args, on.context, call::run)? {
             let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
-            return Ok(kernel_or_composition(op, OutputsMeta { outs, compute, present }));
+            return Ok(by_entry(op, OutputsMeta { outs, compute, present }));
         }
         if let Some(custom) = op.custom {
             return custom::infer(op, custom, args, device(&on)?).map(Inference::Tensors);
@@ -112,19 +117,26 @@ fn attempt(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context)
             Some(_) if !is_list => of_view(&on)?,
             _ => unknown(&mut on, rules, is_list)?,
         };
-        return Ok(kernel_or_composition(op, outputs));
+        return Ok(by_entry(op, outputs));
     }
-    by_rules(&mut on, rules).map(|outputs| kernel_or_composition(op, outputs))
+    by_rules(&mut on, rules).map(|outputs| by_entry(op, outputs))
 }
 
-/// Without a kernel for the dtype, the operator runs its composition, which determines the results.
-fn kernel_or_composition(op: &'static OpDef, outputs: OutputsMeta) -> Inference {
+/// Whether the operator has no kernel for the dtype and runs its composition.
+fn runs_composition(op: &'static OpDef, outputs: &OutputsMeta) -> bool {
     let device = outputs.outs.first().map_or(Device::CPU, |out| out.device);
     let kernel = |compute| op.has_kernel(device.backend, compute);
-    match op.composite.is_none() || outputs.compute.is_none_or(kernel) {
-        true => Inference::Tensors(outputs),
-        false => Inference::Composition,
+    op.composite.is_some() && !outputs.compute.is_none_or(kernel)
+}
+
+/// Results by rules, though sizes are unknown. A composition would be tried at some sizes; the entry's rules hold at all.
+/// Its results may have any strides.
+fn by_entry(op: &'static OpDef, mut outputs: OutputsMeta) -> Inference {
+    if runs_composition(op, &outputs) {
+        outputs.compute = None;
+        outputs.outs.iter_mut().for_each(|out| out.strides = Strides::Unknown);
     }
+    Inference::Tensors(outputs)
 }
 
 /// The result of compiled inference at known sizes.

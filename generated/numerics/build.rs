@@ -1,0 +1,19 @@
+//! Generates the kernel tables of numerical methods from `ops.yaml`.
+
+use opsmith_codegen::config::Tables;
+
+/// The files of the spec whose tables are here.
+const FAMILIES: [&str; 8] = [
+    "ops/decompositions.yaml",
+    "ops/fourier.yaml",
+    "ops/least_squares.yaml",
+    "ops/linear_algebra.yaml",
+    "ops/matrices.yaml",
+    "ops/numbers.yaml",
+    "ops/searching.yaml",
+    "ops/statistics.yaml",
+];
+
+fn main() {
+    opsmith_codegen::build_stock(Tables::Families(FAMILIES.map(str::to_owned).to_vec()));
+}

@@ -1,0 +1,92 @@
+//! The Cholesky factors of Hermitian positive-definite matrices.
+
+use opsmith_runtime::{Error, Result, View, ViewMut, parallel};
+
+use super::matrix::{Mat, inner};
+use super::number::{Field, Real};
+use super::stack::Stack;
+use super::{BLOCK, expect_square};
+
+/// The lower triangular `L` of `A = L Lᴴ`, read from the lower triangle of each matrix; with `upper`, `Lᴴ` from the upper one.
+/// `info` is 0, or the order of the first leading minor that is not positive, where `L` is not a factor.
+///
+/// # Errors
+/// If the matrices are not square; with `check_errors`, if one is not positive-definite.
+pub fn cholesky_ex<T: Field>(
+    self_: View<'_, T>,
+    upper: bool,
+    check_errors: bool,
+    mut factor: ViewMut<'_, T>,
+    mut info: ViewMut<'_, i32>,
+) -> Result<()> {
+    expect_square(self_.sizes())?;
+    let (matrices, factors, infos) =
+        (Stack::of(&self_)?, Stack::of_output(&mut factor)?, Stack::of_elements(&mut info)?);
+    parallel::try_for_each_range(matrices.count(), 1, |range| {
+        for number in range {
+            let matrix = matrices.matrix(number);
+            let mut lower = if upper { matrix.adjoint() } else { matrix };
+            let order = factor_in_place(&mut lower);
+            if check_errors && order > 0 {
+                return Err(Error::value(format!(
+                    "matrix {number} is not positive-definite: its leading minor of order {order} is not positive"
+                )));
+            }
+            let result = if upper { lower.adjoint() } else { lower };
+            // SAFETY: each number is one thread's.
+            unsafe {
+                factors.write(number, &result.elements);
+                infos.write(number, &[order as i32]);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Replaces the lower triangle by the factor, and the rest by zeros; the result is `info`.
+fn factor_in_place<T: Field>(a: &mut Mat<T>) -> usize {
+    let n = a.rows;
+    let mut failed = 0;
+    for start in (0..n).step_by(BLOCK) {
+        let end = (start + BLOCK).min(n);
+        failed = factor_columns(a, start, end);
+        if failed > 0 {
+            break;
+        }
+        let mut panel = Mat::zeros(n - end, end - start);
+        for row in end..n {
+            let conjugates = a.row(row)[start..end].iter().map(|element| element.conjugate());
+            panel
+                .row_mut(row - end)
+                .iter_mut()
+                .zip(conjugates)
+                .for_each(|(target, element)| *target = element);
+        }
+        let right = panel.part(0..n - end, 0..end - start).transposed();
+        // SAFETY: the operands are a panel of its own and a part of columns before those that change.
+        unsafe { a.subtract(end..n, end..n, a.part(end..n, start..end), right) };
+    }
+    for row in 0..n {
+        a.row_mut(row)[row + 1..].fill(T::NONE);
+    }
+    failed
+}
+
+/// The factor's columns of one block.
+fn factor_columns<T: Field>(a: &mut Mat<T>, start: usize, end: usize) -> usize {
+    for row in start..a.rows {
+        for column in start..end.min(row + 1) {
+            let done = inner(&a.row(row)[start..column], &a.row(column)[start..column]);
+            let rest = a.at(row, column) - done;
+            let value = if column < row {
+                rest / a.at(column, column)
+            } else if rest.re() > T::Size::NONE {
+                T::of(rest.re().root())
+            } else {
+                return row + 1;
+            };
+            a.row_mut(row)[column] = value;
+        }
+    }
+    0
+}

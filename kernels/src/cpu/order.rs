@@ -1,0 +1,319 @@
+//! Order statistics along a dimension, and histograms.
+//!
+//! NaN counts as larger than every number; medians with one are NaN, unless they pass over them. Of equal elements, the
+//! first is chosen, by [`mode`] the last.
+
+use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
+
+use super::sort::SortKey;
+use super::strides::{expect_sizes, reduced_strides};
+use super::tiles::lines;
+use opsmith_runtime::axes::Walk;
+
+/// An element of a line as a number in order, and its place.
+type Entry = (u64, i64);
+
+/// The lower median along a dimension and its place; the first NaN if there is one.
+///
+/// # Errors
+/// If there is no such dimension, or no element along it.
+pub fn median<T: SortKey>(
+    self_: View<'_, T>,
+    dim: i64,
+    keepdim: bool,
+    values: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    choose(&self_, dim, keepdim, values, indices, median_of)
+}
+
+/// The lower median along a dimension of the elements that are not NaN, and its place.
+///
+/// # Errors
+/// As [`median`].
+pub fn nanmedian<T: SortKey>(
+    self_: View<'_, T>,
+    dim: i64,
+    keepdim: bool,
+    values: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    choose(&self_, dim, keepdim, values, indices, nanmedian_of)
+}
+
+/// The lower median of all elements.
+///
+/// # Errors
+/// If there is no element, and no NaN to say so.
+pub fn median_full<T: SortKey>(self_: View<'_, T>, out: ViewMut<'_, T>) -> Result<()> {
+    choose_of_all(&self_, out, median_of)
+}
+
+/// The lower median of all elements that are not NaN.
+///
+/// # Errors
+/// As [`median_full`].
+pub fn nanmedian_full<T: SortKey>(self_: View<'_, T>, out: ViewMut<'_, T>) -> Result<()> {
+    choose_of_all(&self_, out, nanmedian_of)
+}
+
+/// The `k`-th smallest element along a dimension, from 1 on, and its place.
+///
+/// # Errors
+/// If there is no such dimension, or fewer than `k` elements along it.
+pub fn kthvalue<T: SortKey>(
+    self_: View<'_, T>,
+    k: i64,
+    dim: i64,
+    keepdim: bool,
+    values: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    let length = self_.sizes().get(wrap_dim(dim, self_.dim())?).copied().unwrap_or(1);
+    if k < 1 || k > length {
+        return Err(Error::value(format!(
+            "there is no element number {k} of {length} along dimension {dim}"
+        ))
+        .with_help(format!("use 1 to {length}")));
+    }
+    choose(&self_, dim, keepdim, values, indices, |entries, _| nth(entries, (k - 1) as usize))
+}
+
+/// The element that occurs most often along a dimension, the smallest of several, and the place of its last occurrence.
+///
+/// # Errors
+/// As [`median`].
+pub fn mode<T: SortKey>(
+    self_: View<'_, T>,
+    dim: i64,
+    keepdim: bool,
+    values: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    choose(&self_, dim, keepdim, values, indices, |entries, numbers| {
+        entries.sort_unstable();
+        let (mut best, mut most, mut start) = (0, 0, 0);
+        for place in 0..entries.len() {
+            // NaN, behind all numbers, differs from itself.
+            let ends =
+                place + 1 >= numbers || entries.get(place + 1).is_none_or(|next| next.0 != entries[place].0);
+            if ends {
+                if place + 1 - start > most {
+                    (best, most) = (entries[place].1, place + 1 - start);
+                }
+                start = place + 1;
+            }
+        }
+        best
+    })
+}
+
+/// The place of the lower median of entries, of which so many are numbers.
+fn median_of(entries: &mut [Entry], numbers: usize) -> i64 {
+    if numbers < entries.len() {
+        // The first NaN.
+        return nth(entries, numbers);
+    }
+    nth(entries, (numbers - 1) / 2)
+}
+
+/// The place of the lower median of the entries that are numbers; of the first NaN if there is none.
+fn nanmedian_of(entries: &mut [Entry], numbers: usize) -> i64 {
+    nth(entries, numbers.saturating_sub(1) / 2)
+}
+
+fn nth(entries: &mut [Entry], place: usize) -> i64 {
+    entries.select_nth_unstable(place).1.1
+}
+
+/// Fills `entries` with a line; returns how many of them are numbers.
+fn read<T: SortKey>(entries: &mut Scratch<Entry>, elements: impl Iterator<Item = T>) -> usize {
+    entries.clear();
+    let mut numbers = 0;
+    entries.extend((0..).zip(elements).map(|(place, element)| {
+        let is_nan = is_nan(element);
+        numbers += usize::from(!is_nan);
+        (if is_nan { u64::MAX } else { element.sort_key() }, place)
+    }));
+    numbers
+}
+
+fn is_nan<T: Element>(element: T) -> bool {
+    matches!(element.to_scalar(), Scalar::Float(value) if value.is_nan())
+}
+
+/// Writes, for each line, the element at the place that `pick` gives for the line's entries and the number of those that
+/// are not NaN.
+fn choose<T: SortKey>(
+    input: &View<'_, T>,
+    dim: i64,
+    keepdim: bool,
+    mut values: ViewMut<'_, T>,
+    mut indices: ViewMut<'_, i64>,
+    pick: impl Fn(&mut [Entry], usize) -> i64,
+) -> Result<()> {
+    let dim = wrap_dim(dim, input.dim())?;
+    if input.sizes().get(dim) == Some(&0) {
+        return Err(Error::shape(format!("there is no element along dimension {dim}")));
+    }
+    let reduced: Scratch<bool> = (0..input.dim()).map(|other| other == dim).collect();
+    let value_strides = reduced_strides(input.sizes(), &reduced, keepdim, values.sizes(), values.strides())?;
+    let index_strides =
+        reduced_strides(input.sizes(), &reduced, keepdim, indices.sizes(), indices.strides())?;
+    let (line, outer) = lines(input.sizes(), [input.strides(), &value_strides, &index_strides], dim);
+    let mut entries = Scratch::new();
+    for start in Walk::new(&outer) {
+        // SAFETY: positions of the input.
+        let at = |place: i64| unsafe { input.at(start[0] + place * line.steps[0]) };
+        let numbers = read(&mut entries, (0..line.size).map(at));
+        let place = pick(&mut entries, numbers);
+        // SAFETY: the walk's positions are positions of the outputs.
+        unsafe {
+            values.set(start[1], at(place));
+            indices.set(start[2], place);
+        }
+    }
+    Ok(())
+}
+
+fn choose_of_all<T: SortKey>(
+    input: &View<'_, T>,
+    mut out: ViewMut<'_, T>,
+    pick: impl Fn(&mut [Entry], usize) -> i64,
+) -> Result<()> {
+    let elements = input.to_contiguous();
+    if elements.is_empty() {
+        let nan = T::from_scalar(Scalar::Float(f64::NAN));
+        if !is_nan(nan) {
+            return Err(Error::shape("no integer is the median of no elements"));
+        }
+        return out.write([nan]);
+    }
+    let mut entries = Scratch::new();
+    let numbers = read(&mut entries, elements.iter().copied());
+    let place = pick(&mut entries, numbers);
+    out.write([elements[place as usize]])
+}
+
+/// The number of elements in each of equal parts of a range, as many as the output has elements; of all elements if both
+/// ends are equal.
+///
+/// # Errors
+/// If the range is not finite, or ends before it starts.
+pub fn histc<T: Element<Compute: Ordered>>(
+    self_: View<'_, T>,
+    min: Scalar,
+    max: Scalar,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let bins = out.numel();
+    let (mut low, mut high) = (min.to_f64(), max.to_f64());
+    if low == high && self_.numel() > 0 {
+        let elements = || self_.iter().map(|element| element.to_scalar().to_f64());
+        // NaN stays, and is refused below.
+        let least = |a: f64, b: f64| if a.is_nan() || a < b { a } else { b };
+        low = elements().fold(f64::INFINITY, least);
+        high = -elements().map(|x| -x).fold(f64::INFINITY, least);
+    }
+    if low == high {
+        (low, high) = (low - 1.0, high + 1.0);
+    }
+    if !low.is_finite() || !high.is_finite() || low > high {
+        return Err(Error::value(format!("the range from {low} to {high} cannot be divided"))
+            .with_help("give finite numbers, `max` above `min`"));
+    }
+    let number = |x: f64| T::from_scalar(Scalar::Float(x)).to_compute();
+    let (first, last, parts) = (number(low), number(high), number(bins as f64));
+    let width = Arithmetic::sub(last, first);
+    let mut counts = Scratch::filled(0i64, bins);
+    for element in self_.iter() {
+        let x = element.to_compute();
+        if !(x.ge(first) && x.le(last)) {
+            continue;
+        }
+        let place = Arithmetic::div(Arithmetic::mul(Arithmetic::sub(x, first), parts), width);
+        let place = T::from_compute(place).to_scalar().to_i64().clamp(0, bins as i64 - 1);
+        counts[place as usize] += 1;
+    }
+    out.write(counts.into_iter().map(|count| T::from_scalar(Scalar::Int(count))))
+}
+
+/// How often each number from 0 on occurs, or the sum of the weights at its places.
+///
+/// # Errors
+/// If a number has no place in the output, or there is not a weight for each.
+pub fn bincount<T: Element<Compute: Arithmetic>>(
+    self_: View<'_, i64>,
+    weights: Option<View<'_, T>>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    if let Some(weights) = &weights {
+        expect_sizes(weights.sizes(), self_.sizes())?;
+    }
+    let one = T::from_scalar(Scalar::Int(1)).to_compute();
+    let mut sums = Scratch::filled(T::default().to_compute(), out.numel());
+    let mut add = |number: i64, weight| -> Result<()> {
+        let bins = sums.len();
+        match usize::try_from(number).ok().and_then(|number| sums.get_mut(number)) {
+            Some(sum) => *sum = Arithmetic::add(*sum, weight),
+            None => return Err(Error::value(format!("the number {number} is not one of {bins} from 0 on"))),
+        }
+        Ok(())
+    };
+    match weights {
+        Some(weights) => {
+            for (number, weight) in self_.iter().zip(weights.iter()) {
+                add(number, weight.to_compute())?;
+            }
+        }
+        None => {
+            for number in self_.iter() {
+                add(number, one)?;
+            }
+        }
+    }
+    out.write(sums.into_iter().map(T::from_compute))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::Array;
+
+    type Kernel = fn(View<'_, f32>, i64, bool, ViewMut<'_, f32>, ViewMut<'_, i64>) -> Result<()>;
+
+    fn along(kernel: Kernel, input: &[f32]) -> (f32, i64) {
+        let input = Array::new(&[input.len() as i64], input.iter().copied());
+        let (mut value, mut place) = (Array::zeros(&[]), Array::zeros(&[]));
+        kernel(input.view(), 0, false, value.view_mut(), place.view_mut()).unwrap();
+        (value.to_vec()[0], place.to_vec()[0])
+    }
+
+    #[test]
+    fn medians_and_modes() {
+        let nan = f32::NAN;
+        assert_eq!(along(median, &[3.0, 1.0, 2.0, 4.0]), (2.0, 2));
+        let (value, place) = along(median, &[3.0, nan, nan, 1.0]);
+        assert!(value.is_nan() && place == 1);
+        assert_eq!(along(nanmedian, &[3.0, nan, nan, 1.0]), (1.0, 3));
+        assert!(along(nanmedian, &[nan, nan]).0.is_nan());
+        assert_eq!(along(mode, &[3.0, 1.0, 3.0, 1.0, 2.0]), (1.0, 3));
+        assert_eq!(along(mode, &[nan, nan, 2.0]), (2.0, 2));
+        assert_eq!(along(mode, &[nan, 2.0, nan, 2.0]), (2.0, 3));
+    }
+
+    #[test]
+    fn histograms() {
+        let mut out = Array::zeros(&[2]);
+        let input = Array::new(&[4], [0.0f64, 1.0, 2.0, f64::INFINITY]);
+        histc(input.view(), Scalar::Int(0), Scalar::Int(2), out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1.0, 2.0]);
+        assert!(histc(input.view(), Scalar::Int(0), Scalar::Int(0), out.view_mut()).is_err());
+        let mut out = Array::zeros(&[3]);
+        let numbers = Array::new(&[3], [2i64, 0, 2]);
+        bincount::<i64>(numbers.view(), None, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1, 0, 2]);
+    }
+}
