@@ -140,3 +140,8 @@ include_ops!();
 #[cfg(all(doctest, feature = "graph"))]
 #[doc = include_str!("../graphs.md")]
 mod guide {}
+
+/// The same for the guide of the profiler.
+#[cfg(all(doctest, feature = "profile"))]
+#[doc = include_str!("../profiler.md")]
+mod profiler_guide {}

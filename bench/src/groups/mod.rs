@@ -10,6 +10,7 @@ mod infer;
 mod layout;
 mod mm;
 mod ovh;
+mod profile;
 mod red;
 mod train;
 
@@ -21,6 +22,7 @@ use crate::harness::Harness;
 /// Times every selected group.
 pub fn run(harness: &mut Harness) -> anyhow::Result<()> {
     ovh::run(harness)?;
+    profile::run(harness)?;
     aot::run(harness)?;
     ew::run(harness)?;
     layout::run(harness)?;

@@ -23,7 +23,8 @@ use opsmith_programs::Program;
     version,
     after_help = "Examples:\n  opsmith-run model.pt2 --shapes\n  opsmith-run model.pt2 --input x=@x.npy --outputs \
                   results.npz\n  opsmith-run model.pt2 --input 0=@case.npz:x --compare expected.npz\n  opsmith-run \
-                  model.pt2 --describe --at s77=64 --html model.html"
+                  model.pt2 --describe --at s77=64 --html model.html\n  opsmith-run model.pt2 --input x=@x.npy --profile \
+                  model.html"
 )]
 struct Arguments {
     /// The file that `torch.export.save` wrote.
@@ -56,6 +57,10 @@ struct Arguments {
     /// Runs the program this many times after a first run, and prints the times.
     #[arg(long, value_name = "RUNS")]
     bench: Option<usize>,
+    /// Profiles a run after a first run, prints a table of its operators, and writes the profile for `opsmith profile`, or as
+    /// a page to open in a browser if the file ends in `.html`.
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -92,7 +97,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     if arguments.input.is_empty() && !program.inputs().is_empty() {
-        let runs = arguments.outputs.is_some() || arguments.compare.is_some() || arguments.bench.is_some();
+        let runs = arguments.outputs.is_some()
+            || arguments.compare.is_some()
+            || arguments.bench.is_some()
+            || arguments.profile.is_some();
         if runs || !(arguments.shapes || arguments.describe) {
             bail!("no input is given; the program takes\n{}", report::inputs(&program));
         }
@@ -116,12 +124,16 @@ fn results(
     if let Some(runs) = arguments.bench {
         println!("{}", report::bench(program, inputs, runs)?);
     }
+    if let Some(file) = &arguments.profile {
+        let name = arguments.program.display().to_string();
+        print!("{}", report::profile(program, inputs, &name, file)?);
+    }
     if let Some(file) = &arguments.compare {
         let (text, alike) = report::compare(outputs, file)?;
         print!("{text}");
         return Ok(if alike { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    if arguments.outputs.is_none() && arguments.bench.is_none() {
+    if arguments.outputs.is_none() && arguments.bench.is_none() && arguments.profile.is_none() {
         for (number, output) in outputs.iter().enumerate() {
             println!("out{number} = {output}");
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use opsmith::graph::Graph;
+use opsmith::profile::{Group, ProfileOptions, profile_with};
 use opsmith::{DType, Tensor, TensorOps};
 use opsmith_programs::{Program, ProgramSize};
 
@@ -98,6 +99,20 @@ pub fn bench(program: &Program, inputs: &[Tensor], runs: usize) -> Result<String
         milliseconds(times[times.len() / 2]),
         milliseconds(times[0])
     ))
+}
+
+/// A table of a run's operators, with the lines of the program's source; the profile goes into a file.
+pub fn profile(program: &Program, inputs: &[Tensor], name: &str, file: &Path) -> Result<String> {
+    let (outputs, profile) = profile_with(ProfileOptions::new().name(name), || program.run(inputs))?;
+    outputs?;
+    if file.extension().is_some_and(|extension| extension == "html") {
+        profile.save_report(file)?;
+    } else {
+        profile.save(file)?;
+    }
+    let rows = profile.key_averages(Group::Operator).row_limit(20).table();
+    let lines = profile.key_averages(Group::Site).row_limit(10).table();
+    Ok(format!("{rows}\n{lines}"))
 }
 
 /// The differences between outputs and recorded ones, and whether all are within the tolerance.

@@ -63,6 +63,22 @@ fn runs_are_timed() {
 }
 
 #[test]
+fn a_run_is_profiled() {
+    let (program, recorded) = (data("mlp.pt2"), data("mlp.npz"));
+    let (page, profile) = (scratch("profile.html"), scratch("profile.json"));
+    let input = format!("x=@{recorded}:case1.in0");
+    let text = succeeds(&[&program, "--input", &input, "--profile", page.to_str().unwrap()]);
+    // Steps of the graph, the pass that runs them, and lines of the Python source.
+    assert!(text.contains("addmm") && text.contains("\ngraph ") && text.contains(".py:"), "{text}");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("<h2>Operators</h2>"));
+    succeeds(&[&program, "--input", &input, "--profile", profile.to_str().unwrap()]);
+    let read = opsmith::profile::Profile::load(&profile).unwrap();
+    assert!(read.name.ends_with("mlp.pt2") && !read.events.is_empty());
+    std::fs::remove_file(page).unwrap();
+    std::fs::remove_file(profile).unwrap();
+}
+
+#[test]
 fn mistakes_name_their_cure() {
     let program = data("mlp.pt2");
     for (arguments, part) in [

@@ -8,7 +8,7 @@ use std::hash::Hash;
 use opsmith_runtime::library::Form;
 use opsmith_runtime::op::OpDef;
 
-use crate::model::{Change, Event, Kind, Operands, Profile, ProfiledOp, Thread};
+use crate::model::{Change, DEEPEST, Event, Kind, Operands, Profile, ProfiledOp, Thread};
 use crate::recorder::Ring;
 use crate::recorder::clock::Scale;
 use crate::recorder::record::{NO_OPERANDS, OPEN, Place, Record, What};
@@ -44,7 +44,40 @@ pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) {
         collect_thread(profile, &mut numbers, ring, scale);
     }
     profile.changes.sort_by_key(|change| change.at_ns);
+    drop_deepest(profile);
     give_sites(profile);
+}
+
+/// Drops events inside of more than [`DEEPEST`] others, so that whatever goes through a profile needs a bounded stack.
+fn drop_deepest(profile: &mut Profile) {
+    let depths = profile.depths();
+    let count = depths.iter().filter(|depth| **depth > DEEPEST).count();
+    if count == 0 {
+        return;
+    }
+    profile
+        .notes
+        .push(format!("{count} events were left out that were inside of more than {DEEPEST} others"));
+    let mut kept = 0;
+    let numbers: Vec<u32> = depths
+        .iter()
+        .map(|depth| {
+            let number = kept;
+            kept += u32::from(*depth <= DEEPEST);
+            number
+        })
+        .collect();
+    for change in &mut profile.changes {
+        while let Some(event) = change.event.filter(|event| depths[*event as usize] > DEEPEST) {
+            change.event = profile.events[event as usize].parent;
+        }
+        change.event = change.event.map(|event| numbers[event as usize]);
+    }
+    let mut depths = depths.into_iter();
+    profile.events.retain(|_| depths.next().is_some_and(|depth| depth <= DEEPEST));
+    for event in &mut profile.events {
+        event.parent = event.parent.map(|parent| numbers[parent as usize]);
+    }
 }
 
 /// Gives the events inside of a call its site, since theirs is in generated code, and nodes of backward that of the call that

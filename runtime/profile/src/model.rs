@@ -15,6 +15,9 @@ use crate::limits::Limits;
 /// The version of the file format.
 const FORMAT: u32 = 1;
 
+/// Most events that an event is inside of.
+pub(crate) const DEEPEST: u32 = 1000;
+
 /// What ran in a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Profile {
@@ -350,6 +353,9 @@ impl Profile {
                 return Err(format!("its event {index} refers to what is not there"));
             }
         }
+        if self.depths().iter().any(|depth| *depth > DEEPEST) {
+            return Err(format!("an event is inside of more than {DEEPEST} others"));
+        }
         let known = |change: &Change| {
             within(change.event, self.events.len()) && within(Some(change.thread), self.threads.len())
         };
@@ -384,6 +390,15 @@ impl Profile {
     /// The operator of an event, if it has one.
     pub fn operator_of(&self, event: &Event) -> Option<&ProfiledOp> {
         event.operator.map(|number| &self.operators[number as usize])
+    }
+
+    /// For each event the number of those that it is inside of.
+    pub(crate) fn depths(&self) -> Vec<u32> {
+        let mut depths: Vec<u32> = Vec::with_capacity(self.events.len());
+        for event in &self.events {
+            depths.push(event.parent.map_or(0, |parent| depths[parent as usize] + 1));
+        }
+        depths
     }
 
     /// For each event its duration without that of the events directly inside it, in nanoseconds.

@@ -1,5 +1,6 @@
 //! Sessions: from the start of recording to a profile.
 
+use std::marker::PhantomData;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -96,6 +97,8 @@ pub struct Profiler {
     /// Whether a range is open for the current step.
     in_step: bool,
     stopped: bool,
+    /// The range of a step belongs to the thread that began it.
+    _thread: PhantomData<*const ()>,
 }
 
 impl Profiler {
@@ -119,7 +122,15 @@ impl Profiler {
         let started_ms =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
         let first = Moment::now();
-        let mut profiler = Profiler { options, first, started_ms, steps: 0, in_step: false, stopped: false };
+        let mut profiler = Profiler {
+            options,
+            first,
+            started_ms,
+            steps: 0,
+            in_step: false,
+            stopped: false,
+            _thread: PhantomData,
+        };
         profiler.enter_step();
         Ok(profiler)
     }
@@ -224,7 +235,7 @@ pub fn profile_with<R>(
 pub struct Range {
     open: bool,
     /// A range belongs to the thread that began it.
-    _thread: std::marker::PhantomData<*const ()>,
+    _thread: PhantomData<*const ()>,
 }
 
 /// Begins a range; costs the read of a flag while no profiler records.
@@ -242,7 +253,7 @@ pub fn range(name: &str) -> Range {
     if open {
         recorder::begin_range(name);
     }
-    Range { open, _thread: std::marker::PhantomData }
+    Range { open, _thread: PhantomData }
 }
 
 impl Drop for Range {

@@ -106,8 +106,9 @@ fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 /// Rejects results of a composition that are not those of the entry's rules, by which graphs and the callers of a later
 /// kernel go.
 fn refuse_other_results(outs: Outputs, inferred: &Inferred) -> Result<Outputs> {
-    let other =
-        |(out, spec): &(&Tensor, &OutSpec)| !same_sizes(out.shape(), &spec.sizes) || out.dtype() != spec.dtype;
+    let other = |(out, spec): &(&Tensor, &OutSpec)| {
+        !same_sizes(out.shape(), &spec.sizes) || out.dtype() != spec.dtype
+    };
     match outs.iter().zip(&inferred.outs).find(other) {
         None => Ok(outs),
         Some((out, spec)) => Err(Error::shape(format!(

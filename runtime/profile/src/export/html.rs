@@ -132,7 +132,7 @@ impl Profile {
     /// The longest events of each thread over time.
     fn timeline(&self) -> String {
         const ROW: f64 = 16.0;
-        let depth: Vec<usize> = self.events.iter().map(|event| self.ancestors(event).count()).collect();
+        let depth = self.depths();
         let mut longest: Vec<usize> = (0..self.events.len()).collect();
         longest.sort_by_key(|&event| std::cmp::Reverse(self.events[event].duration_ns));
         longest.truncate(BOXES);
@@ -140,7 +140,7 @@ impl Profile {
         for (thread, info) in self.threads.iter().enumerate() {
             let of_thread = |event: &&usize| self.events[**event].thread as usize == thread;
             let rows = longest.iter().filter(of_thread).map(|&event| depth[event] + 1).max().unwrap_or(0);
-            let height = rows as f64 * ROW + 4.0;
+            let height = f64::from(rows) * ROW + 4.0;
             let _ = write!(
                 text,
                 "<p>{}</p>\n<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" role=\"img\" \
@@ -149,7 +149,7 @@ impl Profile {
                 escaped(&info.name)
             );
             for &event in longest.iter().filter(of_thread) {
-                text += &self.timeline_box(&self.events[event], depth[event] as f64 * ROW + 2.0);
+                text += &self.timeline_box(&self.events[event], f64::from(depth[event]) * ROW + 2.0);
             }
             text += "</svg>\n";
         }
