@@ -33,8 +33,16 @@ enum Command {
     Show(Show),
     Top(Top),
     Tree(Tree),
-    Flame(Picture),
-    Trace(Picture),
+    /// Writes a flame graph (SVG): width is time, the outermost calls are on top
+    #[command(after_help = "\
+Examples:
+  opsmith profile flame work.profile.json -o flame.svg")]
+    Flame(Output),
+    /// Writes a trace (JSON) for Perfetto and chrome://tracing
+    #[command(after_help = "\
+Examples:
+  opsmith profile trace work.profile.json -o trace.json")]
+    Trace(Output),
     Report(Report),
     Diff(Diff),
     Repro(Repro),
@@ -42,6 +50,13 @@ enum Command {
 
 /// Prints a table: time, memory, calls and GB/s of each operator
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith profile show work.profile.json --limit 20
+  opsmith profile show work.profile.json --group shapes --sort memory
+      A row for each combination of operands, those that keep most memory first.
+  opsmith profile show work.profile.json --limits
+      Also the share of the rate at which this machine copies.")]
 struct Show {
     /// The profile
     #[arg(value_name = "FILE")]
@@ -65,6 +80,9 @@ struct Show {
 
 /// Prints the slowest single calls, with their operands and places
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith profile top work.profile.json -n 5")]
 struct Top {
     /// The profile
     #[arg(value_name = "FILE")]
@@ -76,6 +94,9 @@ struct Top {
 
 /// Prints the call tree: compositions, operators, kernels
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith profile tree work.profile.json --depth 3 --least 2")]
 struct Tree {
     /// The profile
     #[arg(value_name = "FILE")]
@@ -88,9 +109,8 @@ struct Tree {
     least: f64,
 }
 
-/// Writes a flame graph (SVG), or a trace for Perfetto and chrome://tracing (JSON)
 #[derive(clap::Args)]
-struct Picture {
+struct Output {
     /// The profile
     #[arg(value_name = "FILE")]
     profile: PathBuf,
@@ -101,6 +121,9 @@ struct Picture {
 
 /// Writes a report (HTML): table, flame graph, timeline, memory, call tree
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith profile report work.profile.json -o report.html --limits")]
 struct Report {
     /// The profile
     #[arg(value_name = "FILE")]
@@ -115,6 +138,10 @@ struct Report {
 
 /// Compares two profiles by operator: ratio of the times of a call, and whether it may be chance
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith profile diff before.profile.json after.profile.json
+      `*` marks differences of more than three standard errors.")]
 struct Diff {
     /// The profile before
     #[arg(value_name = "BEFORE")]
@@ -132,6 +159,10 @@ struct Diff {
 
 /// Writes a Rust program that repeats the slowest call of an operator, with operands like the recorded ones
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith profile repro work.profile.json addmm -o examples/addmm.rs
+  cargo run --release --example addmm")]
 struct Repro {
     /// The profile
     #[arg(value_name = "FILE")]
