@@ -377,3 +377,13 @@ fn dtypes_are_checked_where_there_is_nothing_to_compute() {
     let places = opsmith::to_dtype(&empty, DType::U8).unwrap();
     assert!(call("gather", &[(&empty).into(), 0.into(), (&places).into()], &[]).is_ok());
 }
+
+/// A grid has a dimension for each vector, so that thousands would need gigabytes for their sizes alone.
+#[test]
+fn a_grid_of_very_many_vectors() {
+    let vectors = vec![Tensor::of(&[1.0f32, 2.0]); 65];
+    let vectors: Vec<&Tensor> = vectors.iter().collect();
+    let error = opsmith::meshgrid(&vectors).unwrap_err().to_string();
+    assert!(error.contains("tensors.len() <= 64"), "{error}");
+    assert_eq!(opsmith::meshgrid(&vectors[..3]).unwrap()[2].shape(), [2, 2, 2]);
+}
