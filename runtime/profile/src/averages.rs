@@ -7,7 +7,7 @@ use crate::limits::Limits;
 use crate::model::{Event, Kind, Profile};
 use crate::table::{Table, bytes, percent, rate, time};
 
-/// What events of one row have in common.
+/// The key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// The operator's form, the node of backward, or the range. The time of a kernel is that of its operator.
@@ -58,7 +58,7 @@ pub struct AveragesRow {
     pub moved: u64,
 }
 
-/// The rows of a profile, and what they are parts of.
+/// The rows of a profile, with its totals.
 #[derive(Clone, Debug)]
 pub struct Averages {
     /// The rows.
@@ -73,7 +73,7 @@ pub struct Averages {
 }
 
 impl Profile {
-    /// Events summed by what they have in common, in the order of [`SortBy::SelfTime`].
+    /// Sums of events by a key, in the order of [`SortBy::SelfTime`].
     pub fn key_averages(&self, group: Group) -> Averages {
         let folded = group != Group::Kernel;
         let shown = |event: &Event| (event.kind == Kind::Kernel) != folded;

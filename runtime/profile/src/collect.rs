@@ -13,7 +13,7 @@ use crate::recorder::Ring;
 use crate::recorder::clock::Scale;
 use crate::recorder::record::{NO_OPERANDS, OPEN, Place, Record, What};
 
-/// Things that stand once, by what they were recorded as.
+/// Interned values, by their recorded form.
 struct Numbers<K> {
     known: HashMap<K, u32>,
 }

@@ -1,4 +1,4 @@
-//! A profile: what ran, when, on what, and how much memory it took.
+//! A profile: events with times, operands and memory.
 //!
 //! In: the records of a session, or a file. Out: plain data without references to the program that it came from, so that
 //! another program reads it. Texts and operands stand once.
@@ -18,12 +18,12 @@ const FORMAT: u32 = 1;
 /// Most events that an event is inside of.
 pub(crate) const DEEPEST: u32 = 1000;
 
-/// What ran in a session.
+/// The events of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Profile {
     /// Version of the file format.
     format: u32,
-    /// What the profile is of.
+    /// Name of the profile.
     pub name: String,
     /// When it began, in milliseconds of Unix time.
     pub started_ms: u64,
@@ -41,13 +41,13 @@ pub struct Profile {
     pub texts: Vec<String>,
     /// Operands that events name.
     pub operands: Vec<Operands>,
-    /// What ran, of each thread in the order of beginnings, an event after the one that it is inside of.
+    /// Events, of each thread in the order of beginnings: an event after the one that it is inside of.
     pub events: Vec<Event>,
     /// Changes of memory, in the order of time.
     pub changes: Vec<Change>,
-    /// What is missing, in sentences.
+    /// Gaps of the profile, a sentence each.
     pub notes: Vec<String>,
-    /// What the machine can do, if it was measured.
+    /// Measured limits of the machine.
     pub limits: Option<Limits>,
 }
 
@@ -90,7 +90,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(from = "Row", into = "Row")]
 pub struct Event {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Number of its thread.
     pub thread: u32,

@@ -87,7 +87,7 @@ static RUNNING: AtomicBool = AtomicBool::new(false);
 /// Serialises starts and ends.
 static GATE: Mutex<()> = Mutex::new(());
 
-/// A session. It records all threads of the process until it is stopped; dropped, it discards what it recorded.
+/// A session. It records all threads of the process until it is stopped; dropped, it discards its records.
 #[must_use = "a profiler records as long as it lives"]
 pub struct Profiler {
     options: ProfileOptions,
@@ -138,7 +138,7 @@ impl Profiler {
     /// Ends a step of the schedule and begins the next, as a range `step 1`, `step 2`, …
     ///
     /// # Errors
-    /// If events of the warm-up cannot be dropped, as a call of another thread does not end.
+    /// If another listener replaced this one.
     pub fn step(&mut self) -> Result<(), ProfileError> {
         if self.in_step {
             recorder::end_range();
@@ -147,7 +147,8 @@ impl Profiler {
         self.steps += 1;
         let Schedule { skipped, warm_up, active } = self.options.schedule;
         if active.is_some() && self.steps == skipped + warm_up && warm_up > 0 {
-            recorder::finish();
+            // The records of the warm-up.
+            drop(recorder::finish());
             recorder::begin(self.options.records, self.options.shapes, self.options.memory)
                 .map_err(|()| ProfileError::new("another profiler listens", "stop it first"))?;
             self.first = Moment::now();

@@ -10,7 +10,7 @@ use crate::table::{percent, time};
 pub struct Tree {
     /// The name of the last part of the path; of the root, the profile's.
     pub name: String,
-    /// What the events are; none for the root.
+    /// Kind of the events; none for the root.
     pub kind: Option<Kind>,
     /// Number of events.
     pub calls: u64,

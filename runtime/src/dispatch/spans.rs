@@ -1,4 +1,4 @@
-//! Spans: what runs in a thread, from its beginning to its end, for a profiler.
+//! Spans: calls, kernels and steps of a thread, from beginning to end, for a profiler.
 //!
 //! In: the process's listener, set by a profiler. Out: calls, kernels, nodes of backward and steps of graphs, properly nested
 //! in each thread. While nothing listens, a span costs the read of a flag. Must not know profilers.
@@ -12,7 +12,7 @@ use crate::library::Form;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
 
-/// What begins.
+/// The subject of a span.
 pub enum Span<'a> {
     /// A call of an operator, by its site in the program.
     Call { op: &'static OpDef, form: Form, args: &'a [Arg<'a>], site: &'static Location<'static> },

@@ -5,7 +5,7 @@ use std::panic::Location;
 use opsmith_runtime::library::Form;
 use opsmith_runtime::op::OpDef;
 
-/// What a record is about.
+/// The subject of a record.
 #[derive(Clone, Copy)]
 pub(crate) enum What {
     /// A call of an operator.
