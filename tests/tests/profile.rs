@@ -3,10 +3,11 @@
 //! Recording belongs to the process, so that one test records at a time.
 
 mod aot_support;
+mod profile_support;
 
 use std::collections::HashMap;
 use std::panic::Location;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
 
 use opsmith::graph::Graph;
 use opsmith::profile::{
@@ -14,19 +15,12 @@ use opsmith::profile::{
     profile_with, range,
 };
 use opsmith::{Backend, DType, Tensor, TensorOps, autograd};
+use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::KernelCall;
+use opsmith_tools::describe;
+use profile_support::{alone, ones};
 
 type Failure = Box<dyn std::error::Error>;
-
-/// Calls of other tests would be in the profile.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn ones(sizes: &[i64]) -> Tensor {
-    opsmith::ones(sizes).unwrap()
-}
 
 /// The names of the events that an event is inside of, outermost first, and its own.
 fn path(profile: &Profile, event: &Event) -> Vec<String> {
@@ -363,6 +357,14 @@ fn custom_kernels_are_recorded_like_others() -> Result<(), Failure> {
     Ok(())
 }
 
+/// The facts of an operator of the stock library that `opsmith explain` prints.
+fn explained(operator: &str) -> Result<describe::Operator, Failure> {
+    let config = Config::stock(Path::new(env!("CARGO_MANIFEST_DIR")).join("../ops.yaml"));
+    let checked = pipeline::check(&config).map_err(|_| "the spec has mistakes")?;
+    let op = checked.model.ops.iter().find(|op| op.name == operator).ok_or("no such operator")?;
+    Ok(describe::describe(&checked, &config, op))
+}
+
 /// From a slow program to the kernel that makes it slow, and to the difference that mending it makes.
 #[test]
 fn a_slow_kernel_is_found_repeated_mended_and_compared() -> Result<(), Failure> {
@@ -390,7 +392,10 @@ fn a_slow_kernel_is_found_repeated_mended_and_compared() -> Result<(), Failure> 
     // Its place, its entry with the kernel, and the program that repeats it.
     let call = before.slowest_call("exp").ok_or("no call")?;
     assert!(before.site_of(call).is_some_and(|site| site.starts_with(file!())));
-    assert!(before.operator_of(call).is_some_and(|op| op.entry.starts_with("ops/")));
+    let profiled = before.operator_of(call).ok_or("no operator")?;
+    let explained = explained(&profiled.name)?;
+    assert!(explained.declared.starts_with("ops/") && explained.declared == profiled.entry);
+    assert!(explained.kernels.iter().any(|kernel| kernel.text.contains("exp(")), "{:?}", explained.kernels);
     assert!(before.repro(call)?.contains("opsmith::call(\"exp\", &args, &[])"));
     let (result, after) = work("after")?;
     result?;
@@ -416,7 +421,7 @@ fn of_everything() -> Result<Profile, Failure> {
 #[test]
 fn a_file_gives_the_profile_back() -> Result<(), Failure> {
     let _alone = alone();
-    let profile = of_everything()?.with_limits(Limits { copy_gb_s: 10.0, threads: 1 });
+    let profile = of_everything()?.with_limits(Limits { copy_gb_s: 10.0, gflop_s: 100.0, threads: 1 });
     let path = std::env::temp_dir().join(format!("opsmith-profile-{}.json", std::process::id()));
     profile.save(&path)?;
     let again = Profile::load(&path)?;

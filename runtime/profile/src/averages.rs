@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::limits::Limits;
-use crate::model::{Event, Kind, Profile};
+use crate::model::{Event, Kind, Operands, Profile};
 use crate::table::{Table, bytes, percent, rate, time};
 
 /// The key of a row.
@@ -56,6 +56,10 @@ pub struct AveragesRow {
     pub total_memory: i64,
     /// Bytes of operands and results of the kernels in them, which have to be moved at least.
     pub moved: u64,
+    /// Arithmetic operations of the kernels in them whose entries tell them.
+    pub flops: u64,
+    /// The least time of the kernels in them on this machine, in nanoseconds; 0 without its limits.
+    pub least_ns: f64,
 }
 
 /// The rows of a profile, with its totals.
@@ -79,7 +83,11 @@ impl Profile {
         let shown = |event: &Event| (event.kind == Kind::Kernel) != folded;
         let (self_times, self_memory) =
             if folded { self.without_kernels() } else { (self.self_times(), self.self_memory()) };
-        let moved = self.moved();
+        let moved = self.of_kernels(Operands::bytes);
+        let flops = self.of_kernels(|operands| operands.flops.unwrap_or(0));
+        // In picoseconds, so that sums are of integers.
+        let least = |limits: &Limits| self.of_kernels(|operands| (least_ns(limits, operands) * 1e3) as u64);
+        let least = self.limits.as_ref().map(least);
         let mut rows: Vec<AveragesRow> = Vec::new();
         let mut numbers: HashMap<(u32, Option<u32>), usize> = HashMap::new();
         let mut row_of: Vec<Option<usize>> = vec![None; self.events.len()];
@@ -103,6 +111,8 @@ impl Profile {
                 row.total_ns += event.duration_ns;
                 row.total_memory += event.allocated as i64 - event.freed as i64;
                 row.moved = row.moved.saturating_add(moved[index]);
+                row.flops = row.flops.saturating_add(flops[index]);
+                row.least_ns += least.as_ref().map_or(0.0, |least| least[index] as f64 / 1e3);
             }
         }
         let total_ns = rows.iter().map(|row| row.self_ns).sum();
@@ -156,6 +166,8 @@ impl Profile {
             self_memory: 0,
             total_memory: 0,
             moved: 0,
+            flops: 0,
+            least_ns: 0.0,
         }
     }
 
@@ -179,18 +191,38 @@ impl Profile {
         (times, memory)
     }
 
-    /// For each event the bytes of operands and results of the kernels in it.
-    pub(crate) fn moved(&self) -> Vec<u64> {
-        let mut moved = vec![0u64; self.events.len()];
+    /// For each event the sum of a fact of the operands of the kernels in it.
+    fn of_kernels(&self, fact: impl Fn(&Operands) -> u64) -> Vec<u64> {
+        let facts: Vec<u64> = self.operands.iter().map(fact).collect();
+        let mut sums = vec![0u64; self.events.len()];
         for (index, event) in self.events.iter().enumerate().rev() {
-            if event.kind == Kind::Kernel {
-                moved[index] = self.operands_of(event).map_or(0, |operands| operands.bytes());
+            if let (Kind::Kernel, Some(operands)) = (event.kind, event.operands) {
+                sums[index] = facts[operands as usize];
             }
             if let Some(parent) = event.parent {
-                moved[parent as usize] = moved[parent as usize].saturating_add(moved[index]);
+                sums[parent as usize] = sums[parent as usize].saturating_add(sums[index]);
             }
         }
-        moved
+        sums
+    }
+}
+
+/// The least nanoseconds that a kernel with these operands takes within limits: those of moving them, or of its arithmetic.
+///
+/// Arithmetic on 64-bit floats takes twice the time of that on others.
+fn least_ns(limits: &Limits, operands: &Operands) -> f64 {
+    let moving = operands.bytes() as f64 / limits.copy_gb_s;
+    let is_double = |name: &str| matches!(name, "float64" | "complex128");
+    let wide = operands.inputs().chain(&operands.outs).any(|tensor| is_double(&tensor.dtype));
+    let peak = if wide { limits.gflop_s / 2.0 } else { limits.gflop_s };
+    let computing = operands.flops.map_or(0.0, |count| if peak > 0.0 { count as f64 / peak } else { 0.0 });
+    moving.max(computing)
+}
+
+impl AveragesRow {
+    /// The share of its time that its kernels need at least; empty if it has none, or limits were not measured.
+    pub(crate) fn of_limit(&self) -> String {
+        if self.least_ns > 0.0 { percent(self.least_ns, self.total_ns as f64) } else { String::new() }
     }
 }
 
@@ -217,8 +249,9 @@ impl Averages {
         Averages { limit, ..self }
     }
 
-    /// The rows as text. GB/s are those of the bytes that kernels have to move at least, over the row's total time; with limits
-    /// that were measured, their share of the rate at which this machine copies.
+    /// The rows as text. GB/s are those of the bytes that kernels have to move at least, and GFLOP/s those of their arithmetic,
+    /// over the row's total time; with limits that were measured, the share that the least time of the kernels has of it: the
+    /// time of moving their bytes as fast as this machine copies, or of their arithmetic as fast as it computes.
     pub fn table(&self) -> String {
         let detail = match self.group {
             Group::Operator => None,
@@ -239,10 +272,10 @@ impl Averages {
             "Calls",
         ]);
         if self.has_shapes {
-            head.push("GB/s");
+            head.extend(["GB/s", "GFLOP/s"]);
         }
         if self.limits.is_some() && self.has_shapes {
-            head.push("of copy");
+            head.push("of limit");
         }
         let mut table = Table::new(head, 1 + usize::from(detail.is_some()));
         for row in self.rows.iter().take(self.limit) {
@@ -259,11 +292,10 @@ impl Averages {
                 row.calls.to_string(),
             ]);
             if self.has_shapes {
-                cells.push(rate(row.moved, row.total_ns));
+                cells.extend([rate(row.moved, row.total_ns), rate(row.flops, row.total_ns)]);
             }
-            if let (true, Some(limits)) = (self.has_shapes, &self.limits) {
-                let rate = row.moved as f64 / row.total_ns.max(1) as f64;
-                cells.push(if row.moved == 0 { String::new() } else { percent(rate, limits.copy_gb_s) });
+            if self.has_shapes && self.limits.is_some() {
+                cells.push(row.of_limit());
             }
             table.row(cells);
         }
@@ -280,14 +312,38 @@ impl Averages {
     pub fn csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let mut text =
-            String::from("name,detail,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes\n");
+            String::from("name,detail,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes,flops\n");
         for row in &self.rows {
             let numbers = format!(
-                "{},{},{},{},{},{}",
-                row.calls, row.self_ns, row.total_ns, row.self_memory, row.total_memory, row.moved
+                "{},{},{},{},{},{},{}",
+                row.calls, row.self_ns, row.total_ns, row.self_memory, row.total_memory, row.moved, row.flops
             );
             text += &format!("{},{},{numbers}\n", quoted(&row.name), quoted(&row.detail));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TensorShape;
+
+    #[test]
+    fn a_kernel_is_bound_by_what_takes_longer() {
+        let limits = Limits { copy_gb_s: 10.0, gflop_s: 100.0, threads: 1 };
+        let tensor = |dtype: &str, item_bytes: u32| TensorShape {
+            dtype: dtype.to_owned(),
+            item_bytes,
+            sizes: vec![1000],
+            strides: vec![1],
+            device: "cpu".to_owned(),
+        };
+        let of =
+            |dtype: &str, bytes, flops| Operands { args: vec![], outs: vec![tensor(dtype, bytes)], flops };
+        assert_eq!(least_ns(&limits, &of("float32", 4, None)), 400.0);
+        assert_eq!(least_ns(&limits, &of("float32", 4, Some(1000))), 400.0);
+        assert_eq!(least_ns(&limits, &of("float32", 4, Some(1_000_000))), 10_000.0);
+        assert_eq!(least_ns(&limits, &of("float64", 8, Some(1_000_000))), 20_000.0);
     }
 }

@@ -233,7 +233,7 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
 }
 
 /// The full name of the form that was called.
-fn form_name(op: &OpDef, form: Form) -> &'static str {
+pub(crate) fn form_name(op: &OpDef, form: Form) -> &'static str {
     let name = match form {
         Form::Functional => None,
         Form::Inplace => op.forms.inplace,

@@ -15,7 +15,9 @@
 //! ```
 
 mod averages;
+mod axis;
 mod collect;
+mod compare;
 mod diff;
 mod error;
 mod export;
@@ -24,14 +26,19 @@ mod model;
 mod recorder;
 mod repro;
 mod session;
+#[cfg(feature = "tracing")]
+mod spans;
 mod table;
 mod tree;
 
 pub use averages::{Averages, AveragesRow, Group, SortBy};
+pub use compare::{Comparison, Curve, Timing, timings};
 pub use diff::{Diff, DiffRow};
 pub use error::ProfileError;
 pub use export::{Owner, Timeline};
 pub use limits::Limits;
 pub use model::{Change, Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape, Thread};
 pub use session::{ProfileOptions, Profiler, Range, profile, profile_with, range};
+#[cfg(feature = "tracing")]
+pub use spans::report_to_tracing;
 pub use tree::Tree;

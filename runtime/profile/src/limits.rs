@@ -1,16 +1,24 @@
-//! What the machine can do: the rate of copies, to compare kernels with.
+//! Limits of the machine: the rates of copies and of arithmetic, which bound kernels (the roofline).
+//!
+//! In: nothing, or the file of an earlier measurement. Out: rates.
 
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Instant;
 
-use opsmith_runtime::parallel;
+use opsmith_runtime::{internals, parallel, simd};
 use serde::{Deserialize, Serialize};
 
-/// Measured limits of a machine.
+/// Measured limits of a machine, with the process's number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Gigabytes a second that copies of large memory read and write, with the process's number of threads.
+    /// Gigabytes a second that copies of large memory read and write.
     pub copy_gb_s: f64,
-    /// That number.
+    /// 10⁹ operations a second of fused multiplications and additions of `float32`, each two operations; 0 if unknown, as a build
+    /// without optimisation cannot measure it.
+    #[serde(default)]
+    pub gflop_s: f64,
+    /// The number of threads.
     pub threads: usize,
 }
 
@@ -18,36 +26,130 @@ pub struct Limits {
 const BYTES: usize = 64 << 20;
 /// Repeats, of which the fastest counts.
 const REPEATS: usize = 6;
+/// Rounds of arithmetic: some milliseconds.
+const ROUNDS: usize = 1 << 20;
 
 impl Limits {
-    /// Measures this machine, which takes about a quarter of a second and 128 MiB.
+    /// Measures this machine, which takes about a third of a second and 128 MiB.
     pub fn measure() -> Limits {
-        let source = vec![1u8; BYTES];
-        let mut target = vec![0u8; BYTES];
-        let mut fastest = f64::INFINITY;
-        for _ in 0..REPEATS {
-            let start = Instant::now();
-            let parts: Vec<std::sync::Mutex<&mut [u8]>> =
-                target.chunks_mut(BYTES / 64).map(std::sync::Mutex::new).collect();
-            parallel::for_each_range(parts.len(), 1, |range| {
-                for part in range {
-                    if let Ok(mut target) = parts[part].lock() {
-                        let first = part * (BYTES / 64);
-                        let count = target.len();
-                        target.copy_from_slice(&source[first..first + count]);
-                    }
-                }
-            });
-            drop(parts);
-            fastest = fastest.min(start.elapsed().as_secs_f64());
-        }
-        std::hint::black_box(&target);
-        Limits { copy_gb_s: 2.0 * BYTES as f64 / fastest / 1e9, threads: parallel::num_threads() }
+        // The loop of a build without optimisation says nothing of the machine.
+        let gflop_s = if cfg!(debug_assertions) { 0.0 } else { arithmetic() };
+        Limits { copy_gb_s: copies(), gflop_s, threads: parallel::num_threads() }
     }
 
-    /// The limits of this machine, measured once in this process.
+    /// The limits of this machine: as measured before for this processor and number of threads, by any optimised program, or now. They are kept in
+    /// `limits.json` in `OPSMITH_CACHE_DIR`, or `opsmith` in `XDG_CACHE_HOME` or `~/.cache`, if there is such a folder.
     pub fn of_this_machine() -> Limits {
-        static MEASURED: std::sync::OnceLock<Limits> = std::sync::OnceLock::new();
-        MEASURED.get_or_init(Limits::measure).clone()
+        static MEASURED: OnceLock<Limits> = OnceLock::new();
+        MEASURED.get_or_init(|| kept().unwrap_or_else(measure_and_keep)).clone()
     }
+}
+
+fn copies() -> f64 {
+    let source = vec![1u8; BYTES];
+    let mut target = vec![0u8; BYTES];
+    let mut fastest = f64::INFINITY;
+    for _ in 0..REPEATS {
+        let start = Instant::now();
+        let parts: Vec<std::sync::Mutex<&mut [u8]>> =
+            target.chunks_mut(BYTES / 64).map(std::sync::Mutex::new).collect();
+        parallel::for_each_range(parts.len(), 1, |range| {
+            for part in range {
+                if let Ok(mut target) = parts[part].lock() {
+                    let first = part * (BYTES / 64);
+                    let count = target.len();
+                    target.copy_from_slice(&source[first..first + count]);
+                }
+            }
+        });
+        drop(parts);
+        fastest = fastest.min(start.elapsed().as_secs_f64());
+    }
+    std::hint::black_box(&target);
+    2.0 * BYTES as f64 / fastest / 1e9
+}
+
+/// Independent vectors of the loop, and numbers of each: they stay in registers, and hide each other's latency.
+const VECTORS: usize = 10;
+
+#[allow(
+    clippy::redundant_closure,
+    reason = "a function given by its name is not inlined into the wider loop: without fused instructions"
+)]
+fn arithmetic() -> f64 {
+    let threads = parallel::num_threads();
+    let mut fastest = f64::INFINITY;
+    let lanes = simd::vector_bytes() / size_of::<f32>();
+    for _ in 0..REPEATS {
+        let start = Instant::now();
+        parallel::run(threads, threads, &|_| match lanes {
+            16 => simd::widest(
+                #[inline(always)]
+                || rounds::<16, true>(),
+            ),
+            8 => simd::widest(
+                #[inline(always)]
+                || rounds::<8, true>(),
+            ),
+            _ => rounds::<4, { cfg!(not(target_arch = "x86_64")) }>(),
+        });
+        fastest = fastest.min(start.elapsed().as_secs_f64());
+    }
+    (2 * ROUNDS * VECTORS * lanes * threads) as f64 / fastest / 1e9
+}
+
+#[inline(always)]
+fn rounds<const LANES: usize, const FUSED: bool>() {
+    let mut sums = [[1.0f32; LANES]; VECTORS];
+    let factor = std::hint::black_box([0.999f32; LANES]);
+    for _ in 0..ROUNDS {
+        for sum in &mut sums {
+            for lane in 0..LANES {
+                let (number, factor) = (sum[lane], factor[lane]);
+                sum[lane] = if FUSED { number.mul_add(factor, factor) } else { number * factor + factor };
+            }
+        }
+    }
+    std::hint::black_box(&sums);
+}
+
+/// The file's content: the machine that was measured, and its limits.
+#[derive(Serialize, Deserialize, PartialEq)]
+struct Kept {
+    machine: String,
+    limits: Limits,
+}
+
+fn file() -> Option<PathBuf> {
+    Some(internals::cache_folder()?.join("limits.json"))
+}
+
+/// The processor's name, number of threads, choice of vectors, and the version of the measurement.
+fn machine() -> String {
+    let facts = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = facts.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    let name = name.trim_start_matches([' ', '\t', ':']);
+    let vectors = std::env::var("OPSMITH_SIMD").unwrap_or_default();
+    format!("{name}, {} threads, {vectors}, {}", parallel::num_threads(), env!("CARGO_PKG_VERSION"))
+}
+
+fn kept() -> Option<Limits> {
+    let text = std::fs::read_to_string(file()?).ok()?;
+    let kept: Kept = serde_json::from_str(&text).ok()?;
+    let sound = |rate: f64| rate.is_finite() && rate > 0.0;
+    let limits = kept.limits;
+    (kept.machine == machine() && sound(limits.copy_gb_s) && sound(limits.gflop_s)).then_some(limits)
+}
+
+/// A file that cannot be written is measured again by the next program.
+fn measure_and_keep() -> Limits {
+    let limits = Limits::measure();
+    let kept = Kept { machine: machine(), limits: limits.clone() };
+    if limits.gflop_s > 0.0
+        && let (Some(file), Ok(text)) = (file(), serde_json::to_string(&kept))
+        && file.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
+    {
+        let _ = internals::replace(&file, |file| std::io::Write::write_all(file, text.as_bytes()));
+    }
+    limits
 }

@@ -178,6 +178,9 @@ pub struct Operands {
     pub args: Vec<RecordedArg>,
     /// Results of a kernel; of a call, none.
     pub outs: Vec<TensorShape>,
+    /// Arithmetic operations of a kernel, if its entry says or implies them.
+    #[serde(default)]
+    pub flops: Option<u64>,
 }
 
 /// An argument.

@@ -117,7 +117,12 @@ impl Profiler {
         if RUNNING.load(Ordering::SeqCst) {
             return Err(running());
         }
-        recorder::begin(options.records, options.shapes, options.memory).map_err(|()| running())?;
+        recorder::begin(options.records, options.shapes, options.memory).map_err(|()| {
+            ProfileError::new(
+                "another listener has the spans of this process",
+                "record in a process that does not report to `tracing`",
+            )
+        })?;
         RUNNING.store(true, Ordering::SeqCst);
         let started_ms =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);

@@ -2,7 +2,7 @@
 
 /// A table: the first columns are texts, the others numbers.
 pub(crate) struct Table {
-    head: Vec<&'static str>,
+    head: Vec<String>,
     texts: usize,
     rows: Vec<Vec<String>>,
 }
@@ -12,7 +12,8 @@ const WIDEST: usize = 64;
 
 impl Table {
     /// A table whose first `texts` columns are aligned to the left.
-    pub fn new(head: Vec<&'static str>, texts: usize) -> Table {
+    pub fn new(head: Vec<impl Into<String>>, texts: usize) -> Table {
+        let head = head.into_iter().map(Into::into).collect();
         Table { head, texts, rows: Vec::new() }
     }
 
@@ -35,7 +36,7 @@ impl Table {
             cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         };
         let rule = widths.iter().map(|width| "-".repeat(*width)).collect::<Vec<_>>().join("  ");
-        let mut lines = vec![line(&mut self.head.iter().copied()), rule];
+        let mut lines = vec![line(&mut self.head.iter().map(String::as_str)), rule];
         lines.extend(self.rows.iter().map(|row| line(&mut row.iter().map(String::as_str))));
         lines.push(String::new());
         lines.join("\n")

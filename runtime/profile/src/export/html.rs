@@ -48,6 +48,7 @@ impl Profile {
              <style>\n{STYLE}</style>\n<h1>{name}</h1>\n\
              <p>{}, {} events on {} {}.</p>\n{notes}\
              <h2>Operators</h2>\n{}\
+             {}\
              <h2>Flame graph</h2>\n<p>Width is time, the outermost calls are on top.</p>\n<div class=\"chart\">{}</div>\n\
              <h2>Timeline</h2>\n{}\
              <h2>Memory</h2>\n{}\
@@ -58,6 +59,7 @@ impl Profile {
             self.threads.len(),
             if self.threads.len() == 1 { "thread" } else { "threads" },
             self.operators_table(),
+            self.roofline(),
             self.flame_graph(),
             self.timeline(),
             self.memory(),
@@ -78,7 +80,8 @@ impl Profile {
             "Calls",
             "Self memory",
             "GB/s",
-            "of copy",
+            "GFLOP/s",
+            "of limit",
         ];
         let mut text = String::from(
             "<input id=\"filter\" type=\"search\" placeholder=\"Filter\" aria-label=\"Filter operators\">\n\
@@ -103,11 +106,7 @@ impl Profile {
     }
 
     fn operators_row(&self, row: &AveragesRow, total: u64) -> String {
-        let speed = row.moved as f64 / row.total_ns.max(1) as f64;
-        let of_copy = match &self.limits {
-            Some(limits) if row.moved > 0 => percent(speed, limits.copy_gb_s),
-            _ => String::new(),
-        };
+        let speed = |amount: u64| amount as f64 / row.total_ns.max(1) as f64;
         let share = 100.0 * row.self_ns as f64 / total.max(1) as f64;
         let number = |value: f64, text: String| format!("<td data-value=\"{value}\">{text}</td>");
         let bar = format!(
@@ -116,7 +115,7 @@ impl Profile {
             time(row.self_ns)
         );
         format!(
-            "<tr><td class=\"name\">{}</td><td class=\"text soft\">{}</td>{}{}{}{}{}{}{}</tr>\n",
+            "<tr><td class=\"name\">{}</td><td class=\"text soft\">{}</td>{}{}{}{}{}{}{}{}</tr>\n",
             escaped(&row.name),
             escaped(&row.detail),
             number(row.self_ns as f64, bar),
@@ -124,8 +123,9 @@ impl Profile {
             number((row.total_ns / row.calls.max(1)) as f64, time(row.total_ns / row.calls.max(1))),
             number(row.calls as f64, row.calls.to_string()),
             number(row.self_memory as f64, bytes(row.self_memory)),
-            number(if row.moved == 0 { 0.0 } else { speed }, rate(row.moved, row.total_ns)),
-            number(if of_copy.is_empty() { 0.0 } else { speed }, of_copy),
+            number(speed(row.moved), rate(row.moved, row.total_ns)),
+            number(speed(row.flops), rate(row.flops, row.total_ns)),
+            number(row.least_ns / row.total_ns.max(1) as f64, row.of_limit()),
         )
     }
 

@@ -4,6 +4,10 @@ mod chrome;
 mod flame;
 mod html;
 mod memory;
+mod perfetto;
+mod protobuf;
+mod roofline;
 mod text;
 
 pub use memory::{Owner, Timeline};
+pub(crate) use text::escaped;

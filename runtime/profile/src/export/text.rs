@@ -1,7 +1,7 @@
 //! Texts inside JSON, SVG and HTML.
 
 /// A text with what XML and HTML reserve replaced.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -37,6 +37,10 @@ static SETTINGS: Settings = Settings {
     memory: AtomicBool::new(false),
 };
 
+/// Most records of a thread that have memory before they are written, 80 MB: a ring that grows is copied while calls are
+/// timed. The system gives the memory when it is touched.
+const RESERVED: usize = 1 << 20;
+
 /// The rings of all threads that recorded something.
 static THREADS: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
 
@@ -56,6 +60,8 @@ pub(crate) struct Ring {
     pub thread: String,
     capacity: usize,
     pub records: Vec<Record>,
+    /// The place of the next record: a division by the capacity takes as long as the rest of a record.
+    next: usize,
     /// Records that were begun, of which the last `records.len()` are there.
     pub begun: u64,
     pub changes: Vec<Change>,
@@ -72,6 +78,7 @@ struct Open {
     /// The number of the session; 0 for a span that is not recorded.
     session: u64,
     id: u64,
+    place: usize,
     allocated: u64,
     freed: u64,
     /// Whether it keeps its thread busy: a range that user code opened may last as long as the program.
@@ -103,6 +110,7 @@ impl Ring {
             thread,
             capacity: 1,
             records: Vec::new(),
+            next: 0,
             begun: 0,
             changes: Vec::new(),
             changed: 0,
@@ -112,23 +120,26 @@ impl Ring {
         }
     }
 
-    /// The record with this number among all that were begun, unless it was overwritten.
+    /// The record of a span, unless it was overwritten.
     #[inline]
-    fn record(&mut self, id: u64) -> Option<&mut Record> {
-        (self.begun - id <= self.records.len() as u64)
-            .then(|| &mut self.records[(id % self.capacity as u64) as usize])
+    fn record(&mut self, open: &Open) -> Option<&mut Record> {
+        if self.begun - open.id > self.records.len() as u64 {
+            return None;
+        }
+        self.records.get_mut(open.place)
     }
 
+    /// Adds a record; its number among all that were begun, and its place.
     #[inline]
-    fn push(&mut self, record: Record) -> u64 {
-        let id = self.begun;
+    fn push(&mut self, record: Record) -> (u64, usize) {
+        let (id, place) = (self.begun, self.next);
         self.begun += 1;
-        if self.records.len() < self.capacity {
-            self.records.push(record);
-        } else {
-            self.records[(id % self.capacity as u64) as usize] = record;
+        match self.records.get_mut(place) {
+            Some(overwritten) => *overwritten = record,
+            None => self.records.push(record),
         }
-        id
+        self.next = if place + 1 == self.capacity { 0 } else { place + 1 };
+        (id, place)
     }
 
     fn note(&mut self, change: Change) {
@@ -205,6 +216,7 @@ impl Local {
             *ring = Ring::new(std::mem::take(&mut ring.thread));
             ring.session = session;
             ring.capacity = SETTINGS.capacity.load(Ordering::Relaxed).max(1);
+            internals::reserve(&mut ring.records, ring.capacity.min(RESERVED));
         }
         ring
     }
@@ -212,7 +224,7 @@ impl Local {
     /// Opens a span that `describe` writes into the ring.
     #[inline]
     fn begin(&self, occupies: bool, describe: impl FnOnce(&mut Ring) -> (What, Place, u32)) {
-        let closed = Open { session: 0, id: 0, allocated: 0, freed: 0, occupies: false };
+        let closed = Open { session: 0, id: 0, place: 0, allocated: 0, freed: 0, occupies: false };
         let Ok(mut open) = self.open.try_borrow_mut() else { return };
         if !self.occupy() {
             return open.push(closed);
@@ -226,8 +238,8 @@ impl Local {
         let (allocated, freed) = (self.allocated.get(), self.freed.get());
         let start = ticks();
         let record = Record { what, place, start, end: OPEN, up, operands, allocated: 0, freed: 0, node: 0 };
-        let id = ring.push(record);
-        open.push(Open { session, id, allocated, freed, occupies });
+        let (id, place) = ring.push(record);
+        open.push(Open { session, id, place, allocated, freed, occupies });
         if !occupies {
             self.release();
         }
@@ -247,7 +259,7 @@ impl Local {
         let ring = unsafe { &mut *self.shared.ring.get() };
         let (allocated, freed) = (self.allocated.get(), self.freed.get());
         if ring.session == span.session
-            && let Some(record) = ring.record(span.id)
+            && let Some(record) = ring.record(&span)
         {
             record.end = now;
             record.allocated = allocated.wrapping_sub(span.allocated);
@@ -283,11 +295,11 @@ impl SpanListener for Recorder {
         let _ = LOCAL.try_with(|local| {
             local.begin(true, |ring| match *span {
                 Span::Call { op, form, args, site } => {
-                    let operands = if shapes { ring.operands.number(args, &[]) } else { NO_OPERANDS };
+                    let operands = if shapes { ring.operands.of_call(args) } else { NO_OPERANDS };
                     (What::Call(op, form), Place::Here(site), operands)
                 }
                 Span::Kernel { op, args, outs } => {
-                    let operands = if shapes { ring.operands.number(args, outs) } else { NO_OPERANDS };
+                    let operands = if shapes { ring.operands.of_kernel(op, args, outs) } else { NO_OPERANDS };
                     (What::Kernel(op), Place::Unknown, operands)
                 }
                 Span::Backward { name, op, .. } => {
@@ -327,7 +339,7 @@ impl Local {
         // SAFETY: the thread is busy since the span began, and the borrow ends here.
         let ring = unsafe { &mut *self.shared.ring.get() };
         if ring.session == span.session
-            && let Some(record) = ring.record(span.id)
+            && let Some(record) = ring.record(span)
         {
             record.node = node;
         }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use opsmith_runtime::arg::Arg;
+use opsmith_runtime::op::OpDef;
 use opsmith_runtime::tensor::Tensor;
 use opsmith_runtime::{Scalar, Text};
 
@@ -23,9 +24,19 @@ pub(crate) struct Interner {
 
 impl Interner {
     /// The number of a call's operands.
-    pub fn number(&mut self, args: &[Arg<'_>], outs: &[Tensor]) -> u32 {
+    pub fn of_call(&mut self, args: &[Arg<'_>]) -> u32 {
+        self.number(None, args, &[])
+    }
+
+    /// The number of a kernel's operands and results, with its operations.
+    pub fn of_kernel(&mut self, op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> u32 {
+        self.number(Some(op), args, outs)
+    }
+
+    fn number(&mut self, kernel_of: Option<&'static OpDef>, args: &[Arg<'_>], outs: &[Tensor]) -> u32 {
         let words = &mut self.words;
         words.clear();
+        words.push(kernel_of.map_or(0, |op| std::ptr::from_ref(op).addr() as u64));
         args.iter().for_each(|arg| put_arg(words, arg));
         words.push(outs.len() as u64);
         outs.iter().for_each(|out| put_tensor(words, out));
@@ -36,6 +47,7 @@ impl Interner {
         self.seen.push(Operands {
             args: args.iter().map(operand).collect(),
             outs: outs.iter().map(shape_of).collect(),
+            flops: kernel_of.and_then(|op| op.flops.of_call(args, outs)),
         });
         self.numbers.insert(words.as_slice().into(), number);
         number
