@@ -7,16 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The crates that only features need, each with those features.
-const OPTIONAL: [(&str, &[&str]); 9] = [
+const OPTIONAL: [(&str, &[&str]); 11] = [
     ("opsmith-graph", &["graph"]),
     ("safetensors", &["graph"]),
     ("serde_json", &["graph", "aot"]),
-    ("sha2", &["graph", "aot"]),
+    ("sha2", &["graph", "aot", "cuda"]),
     ("opsmith-aot", &["aot"]),
+    ("opsmith-cuda", &["cuda"]),
     ("cudarc", &["aot"]),
-    ("libloading", &["aot"]),
+    ("libloading", &["aot", "cuda"]),
     ("object", &["aot"]),
     ("cc", &["aot"]),
+    ("ndarray", &["ndarray"]),
 ];
 
 const MANIFEST: &str = "[package]
@@ -98,7 +100,7 @@ fn dependencies(features: &str) -> Vec<String> {
 
 #[test]
 fn a_build_without_features_has_few_dependencies() {
-    for chosen in [&[][..], &["graph"], &["aot"], &["graph", "aot"]] {
+    for chosen in [&[][..], &["graph"], &["aot"], &["cuda"], &["graph", "aot"], &["ndarray"]] {
         let found = dependencies(&chosen.join(","));
         for (name, features) in OPTIONAL {
             let expected = features.iter().any(|feature| chosen.contains(feature));

@@ -12,7 +12,7 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 16] = [
+const PUBLISHED: [&str; 18] = [
     "opsmith-core",
     "opsmith-codegen",
     "opsmith-tools",
@@ -20,12 +20,14 @@ const PUBLISHED: [&str; 16] = [
     "opsmith-graph",
     "opsmith-programs",
     "opsmith-aot",
+    "opsmith-cuda",
     "opsmith-profile",
     "opsmith-kernels",
     "opsmith-layer-tables",
     "opsmith-numeric-tables",
     "opsmith-tensor-tables",
     "opsmith",
+    "opsmith-nn",
     "opsmith-testing",
     "opsmith-cli",
     "opsmith-run",

@@ -252,25 +252,130 @@ fn the_checks_find_what_is_wrong(scratch: &Scratch, folder: &str) {
     std::fs::remove_file(Path::new(folder).join("kernels/faulty.cc")).unwrap();
 }
 
-/// Takes minutes, because it compiles; `.ci/run` calls it by name.
-#[test]
-#[ignore = "takes minutes, since it compiles a crate; `.ci/run` calls it"]
-fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
-    let scratch = Scratch::new("build");
-    let folder = init(&scratch);
+/// `opsmith profile compare` builds a program in the crate, runs it and leaves nothing there.
+fn an_operator_is_compared_over_sizes(scratch: &Scratch, folder: &str) {
+    let picture = scratch.path("curves.svg");
+    let output = Command::new(env!("CARGO_BIN_EXE_opsmith"))
+        .args([
+            "profile",
+            "compare",
+            "mul.Scalar",
+            "--shapes",
+            "10",
+            "--shapes",
+            "4x50",
+            "--attr",
+            "other=2.5",
+        ])
+        .args(["--in", folder, "--cargo-profile", "dev", "-o", &picture])
+        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_NET_OFFLINE", "true")
+        .output()
+        .unwrap();
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}{errors}");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["Shapes", "cpu"], "{text}");
+    assert_eq!((rows[2][0], rows[3][0]), ("10", "4x50"), "{text}");
+    assert_eq!(scratch.read("curves.svg").matches("<circle").count(), 2);
+    assert!(!Path::new(folder).join("examples").exists());
+    // A mistake in the call is the program's error, and the file is gone as well.
+    let refused = Command::new(env!("CARGO_BIN_EXE_opsmith"))
+        .args(["profile", "compare", "mul.Scalr", "--shapes", "10", "--in", folder, "--cargo-profile", "dev"])
+        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_NET_OFFLINE", "true")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && errors.contains("mul.Scalr"), "{errors}");
+    assert!(!Path::new(folder).join("examples").exists());
+}
+
+/// A new crate with the workspace's versions and profiles, so that its compiled crates are used again.
+fn init_with_versions(scratch: &Scratch) -> String {
+    let folder = init(scratch);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    // The workspace's versions and profiles, so that its compiled crates are used again.
     std::fs::copy(root.join("Cargo.lock"), Path::new(&folder).join("Cargo.lock")).unwrap();
     let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
     let profiles = &workspace[workspace.find("[profile.dev]").unwrap()..];
     let manifest = scratch.read("my-ops/Cargo.toml");
     std::fs::write(Path::new(&folder).join("Cargo.toml"), format!("{manifest}\n{profiles}")).unwrap();
+    folder
+}
 
+/// The blocks of a guide that name a file, each with its text.
+fn files_of_guide(text: &str) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(head) = line.strip_prefix("```").filter(|head| !head.is_empty()) else { continue };
+        let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        if let Some((_, file)) = head.split_once(" file=") {
+            files.push((file.to_owned(), body.join("\n") + "\n"));
+        }
+    }
+    files
+}
+
+/// Every file of the guide on kernels, in a crate of its own.
+#[test]
+#[ignore = "takes minutes, since it compiles a crate; `.ci/run` calls it"]
+fn the_kernels_of_the_guide_pass_every_check() {
+    let scratch = Scratch::new("guide");
+    let folder = init_with_versions(&scratch);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let guide = std::fs::read_to_string(root.join("docs/kernels.md")).unwrap();
+    let files = files_of_guide(&guide);
+    let entries = files.iter().filter(|(file, _)| file == "ops.yaml").count();
+    assert_eq!((entries, files.len() - entries), (4, 5), "{files:?}");
+    for (file, text) in files {
+        let path = Path::new(&folder).join(&file);
+        let before =
+            if file == "ops.yaml" { std::fs::read_to_string(&path).unwrap() + "\n" } else { String::new() };
+        std::fs::write(&path, before + &text).unwrap();
+        if let Some(module) = file.strip_prefix("src/kernels/").and_then(|file| file.strip_suffix(".rs")) {
+            let modules = Path::new(&folder).join("src/kernels/mod.rs");
+            let text = std::fs::read_to_string(&modules).unwrap();
+            std::fs::write(modules, format!("{text}\npub mod {module};\n")).unwrap();
+        }
+    }
+    let spec = format!("{folder}/ops.yaml");
+    opsmith(&["check", "--deny-warnings", &spec]).assert(
+        0,
+        &format!("{spec}: 8 operators, no mistakes\n"),
+        "",
+    );
+    opsmith(&["fmt", "--check", &spec]).assert(0, "", "");
+    let tests = cargo(&folder, &["test", "--offline"]);
+    assert_eq!(tests.status, Some(0), "{}{}", tests.stdout, tests.stderr);
+    // The workspace's profiles name packages that a user's crate has not.
+    let warnings = tests.stderr.lines().filter(|line| line.contains("warning"));
+    let warnings: Vec<&str> = warnings.filter(|line| !line.contains("profile package spec")).collect();
+    assert!(warnings.is_empty(), "{}", tests.stderr);
+    assert!(tests.stdout.contains("test result: ok. 14 passed; 0 failed"), "{}", tests.stdout);
+    // The device's kernel, where there is a compiler for it.
+    if let Some(compiler) = std::env::var_os("OPSMITH_NVCC") {
+        let compiled = Command::new(compiler)
+            .args(["-c", "kernels/halve.cu", "-o", "halve.o", "-arch=sm_90", "-Werror", "all-warnings"])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    }
+}
+
+/// Takes minutes, because it compiles; `.ci/run` calls it by name.
+#[test]
+#[ignore = "takes minutes, since it compiles a crate; `.ci/run` calls it"]
+fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
+    let scratch = Scratch::new("build");
+    let folder = init_with_versions(&scratch);
     let tests = cargo(&folder, &["test", "--offline"]);
     assert_eq!(tests.status, Some(0), "{}{}", tests.stdout, tests.stderr);
     assert!(tests.stdout.contains("test result: ok. 4 passed; 0 failed"), "{}", tests.stdout);
     assert!(tests.stdout.contains("test result: ok. 14 passed; 0 failed"), "{}", tests.stdout);
     the_checks_find_what_is_wrong(&scratch, &folder);
+    an_operator_is_compared_over_sizes(&scratch, &folder);
 
     let spec = format!("{folder}/ops.yaml");
     for (signature, kernel) in [

@@ -7,9 +7,15 @@
 pub mod coverage;
 pub mod describe;
 pub mod diff;
+pub mod editor;
 pub mod export;
 pub mod fmt;
 pub mod import;
 pub mod json_schema;
+pub mod plot;
+pub mod results;
 pub mod rust_code;
 pub mod scaffold;
+mod scalar;
+pub mod site;
+pub mod typeset;

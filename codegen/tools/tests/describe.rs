@@ -73,7 +73,13 @@ fn the_kernel_chosen_and_why() {
     assert!(kernel.source.as_ref().unwrap().contains("kernels/src/cpu/linalg/mod.rs:"));
     assert!(line(kernel.source.as_ref().unwrap()).starts_with("pub fn mm<"));
     assert_eq!(why, "the table has a row for CPU and float32");
-    let (none, why) = describe::choose(&mm, Backend::Cuda, Some(DType::F32));
+    let (kernel, why) = describe::choose(&mm, Backend::Cuda, Some(DType::F32));
+    assert!(kernel.unwrap().source.as_ref().unwrap().contains("kernels/src/cuda/linalg.rs:"));
+    assert_eq!(why, "the table has a row for CUDA and float32");
+    let (exp, factorisation) = (operator("exp"), operator("_linalg_svd"));
+    let (kernel, why) = describe::choose(&exp, Backend::Cuda, Some(DType::F32));
+    assert_eq!((kernel.unwrap().kind, &*why), ("expression", "the table has a row for CUDA and float32"));
+    let (none, why) = describe::choose(&factorisation, Backend::Cuda, Some(DType::F32));
     assert!(none.is_none() && why.contains("no kernel for CUDA and float32, and no composition"), "{why}");
 }
 

@@ -118,6 +118,8 @@ const CASES: &[Case] = &[
     ("-> Tensor|", "-> Tensor|deprecated: {use: twice}|", &["deprecated"]),
     ("-> Tensor|deprecated: {use: twice}|", "-> Tensor|", &["not-deprecated"]),
     ("-> Tensor|", "-> Tensor|doc: Something.|", &["documentation"]),
+    ("-> Tensor|", "-> Tensor|descriptions: {x: numbers}|", &["documentation"]),
+    ("-> Tensor|", "-> Tensor|flops: 3 * x.numel()|", &["operations-changed"]),
     ("-> Tensor|", "-> Tensor|contiguous: [x]|", &["implementation"]),
     ("-> Tensor|", "-> Tensor|value_depends: {x: required}|", &["value-dependence-changed"]),
 ];

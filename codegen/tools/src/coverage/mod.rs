@@ -171,7 +171,7 @@ impl Asked<'_> {
     fn computed(&mut self, op: &Op, backend: Backend) -> DTypeSet {
         let body = &op.body;
         // Views, functions and compositions are available only on backends with a kernel.
-        if !self.model.ops.iter().any(|op| op.body.kernel_of_row(backend).is_some())
+        if self.model.ops.iter().all(|op| op.body.dtypes_of_row(backend) == DTypeSet::EMPTY)
             && backend != Backend::Cpu
         {
             return DTypeSet::EMPTY;

@@ -6,6 +6,8 @@
 pub mod source;
 mod uses;
 
+use std::collections::HashMap;
+
 use opsmith_core::{Backend, DType};
 use serde::Serialize;
 
@@ -20,7 +22,7 @@ use opsmith_codegen::model::{self, Body, Forward, Infer, KernelSource, Model, Op
 use opsmith_codegen::pipeline::Checked;
 use source::Sources;
 
-pub use uses::{Use, uses};
+pub use uses::{Use, all_uses};
 
 /// The description of an operator.
 #[derive(Clone, Debug, Serialize)]
@@ -159,8 +161,26 @@ pub struct Derivative {
 
 /// The description of an operator of the model.
 pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
+    describe_with(checked, op, &mut Shared::new(checked, config))
+}
+
+/// The parts of a description that several of one spec share: sources, each read once, and uses.
+pub struct Shared<'a> {
+    sources: Sources,
+    uses: HashMap<&'a str, Vec<Use>>,
+}
+
+impl<'a> Shared<'a> {
+    /// The shared parts for a spec.
+    pub fn new(checked: &'a Checked, config: &Config) -> Shared<'a> {
+        Shared { sources: Sources::new(config), uses: all_uses(&checked.model) }
+    }
+}
+
+/// As [`describe`], for several operators of one spec.
+pub fn describe_with(checked: &Checked, op: &Op, shared: &mut Shared<'_>) -> Operator {
+    let Shared { sources, uses } = shared;
     let model = &checked.model;
-    let mut sources = Sources::new(config);
     let names = [
         (Some(&op.name), Form::Functional),
         (op.forms.inplace.as_ref(), Form::Inplace),
@@ -180,7 +200,7 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
     let inference = op
         .infer
         .as_ref()
-        .map(|infer| describe_inference(infer, &mut |expr| describe_rule(expr, op, model, &mut sources)));
+        .map(|infer| describe_inference(infer, &mut |expr| describe_rule(expr, op, model, sources)));
     let decomposes_to = op.body.composite.as_ref().map(|body| Decomposition {
         expression: print(body, op, model),
         calls: called(body, model),
@@ -194,7 +214,7 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
         names: names.collect(),
         operators: operators.collect(),
         functions: functions.collect(),
-        kernels: kernels(checked, op, &mut sources),
+        kernels: kernels(checked, op, sources),
         inference,
         checks: op.checks.iter().map(|check| check.text.clone()).collect(),
         decomposes_to,
@@ -211,7 +231,7 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
             _ => Vec::new(),
         },
         second_order_refused: second_order_refusal(model, op),
-        used_by: uses(model, op),
+        used_by: uses.get(op.name.as_str()).cloned().unwrap_or_default(),
     }
 }
 
@@ -284,11 +304,13 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
             source,
         });
     }
-    let has_cpu = body.kernels.iter().any(|kernel| kernel.backend == Backend::Cpu);
-    if let Some(expression) = body.pointwise.as_ref().filter(|_| !has_cpu) {
+    let loops = Backend::ALL.into_iter().filter(|backend| {
+        body.has_loop(*backend) && !body.kernels.iter().any(|kernel| kernel.backend == *backend)
+    });
+    for (backend, expression) in loops.zip(body.pointwise.iter().cycle()) {
         found.push(Kernel {
-            backend: Backend::Cpu.key().to_owned(),
-            dtypes: body.dtypes[Backend::Cpu.index()].iter().map(DType::name).collect(),
+            backend: backend.key().to_owned(),
+            dtypes: body.dtypes[backend.index()].iter().map(DType::name).collect(),
             kind: "expression",
             text: print(expression, op, &checked.model),
             signature: None,

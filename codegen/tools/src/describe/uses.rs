@@ -1,9 +1,11 @@
 //! Uses: the callers of an operator.
 
+use std::collections::{BTreeSet, HashMap};
+
 use serde::Serialize;
 
+use opsmith_codegen::model::Model;
 use opsmith_codegen::model::expr::{Expr, ExprKind};
-use opsmith_codegen::model::{Model, Op};
 
 /// An operator that calls another.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -14,24 +16,30 @@ pub struct Use {
     pub place: String,
 }
 
-/// The uses of an operator in other operators and in its own gradients; in the spec's order.
-pub fn uses(model: &Model, op: &Op) -> Vec<Use> {
-    let calls = |expr: &Expr| {
-        let mut found = false;
+/// The uses of every operator in other operators and in its own gradients, by its full name; in the spec's order.
+pub fn all_uses(model: &Model) -> HashMap<&str, Vec<Use>> {
+    let mut uses: HashMap<&str, Vec<Use>> = HashMap::new();
+    let mut add = |expr: &Expr, caller: &str, place: &dyn Fn() -> String| {
+        let mut called = BTreeSet::new();
         expr.walk(&mut |part| {
-            found |= matches!(part.kind, ExprKind::Op(id, _) if model.ops.get(id.0).is_some_and(|called| called.name == op.name));
+            if let ExprKind::Op(id, _) = part.kind {
+                called.insert(id);
+            }
         });
-        found
-    };
-    let mut uses = Vec::new();
-    for caller in &model.ops {
-        if caller.body.composite.as_ref().is_some_and(calls) {
-            uses.push(Use { op: caller.name.clone(), place: "decompose".to_owned() });
+        for op in called.into_iter().filter_map(|id| model.ops.get(id.0)) {
+            uses.entry(&op.name).or_default().push(Use { op: caller.to_owned(), place: place() });
         }
-        for derivative in caller.derivatives.iter().filter(|derivative| calls(&derivative.formula)) {
-            let of: Vec<&str> =
-                derivative.arguments.iter().map(|index| caller.args[*index].name.as_str()).collect();
-            uses.push(Use { op: caller.name.clone(), place: format!("gradient of {}", of.join(", ")) });
+    };
+    for caller in &model.ops {
+        if let Some(composite) = &caller.body.composite {
+            add(composite, &caller.name, &|| "decompose".to_owned());
+        }
+        for derivative in &caller.derivatives {
+            let of = || {
+                let names = derivative.arguments.iter().map(|index| caller.args[*index].name.as_str());
+                format!("gradient of {}", names.collect::<Vec<_>>().join(", "))
+            };
+            add(&derivative.formula, &caller.name, &of);
         }
     }
     uses

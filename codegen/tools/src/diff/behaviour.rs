@@ -242,6 +242,10 @@ fn body(pair: Pair<'_>, changes: &mut Changes) {
     if !same(before.composite.as_ref(), now.composite.as_ref(), pair) {
         changes.push("expression-changed", &old.name, "`decompose` is different".to_owned(), None);
     }
+    if !same(old.flops.as_ref(), new.flops.as_ref(), pair) {
+        let what = "its arithmetic operations are counted otherwise".to_owned();
+        changes.push("operations-changed", &old.name, what, None);
+    }
 }
 
 fn facts(Pair { old, new, old_model, new_model }: Pair<'_>, changes: &mut Changes) {
@@ -272,7 +276,16 @@ fn facts(Pair { old, new, old_model, new_model }: Pair<'_>, changes: &mut Change
     for name in new.facts.known_as.iter().filter(|name| !old.facts.known_as.contains(name)) {
         push("known-name-added", format!("it is found as `{name}` too"), None);
     }
-    if old.doc != new.doc || old.facts.since != new.facts.since || old.facts.tags != new.facts.tags {
+    let described = |op: &Op| {
+        let args = op.args.iter().map(|arg| arg.doc.clone());
+        args.chain(op.outputs.iter().map(|output| output.doc.clone())).collect::<Vec<_>>()
+    };
+    if old.doc != new.doc
+        || old.facts.since != new.facts.since
+        || old.facts.tags != new.facts.tags
+        || old.facts.notation != new.facts.notation
+        || described(old) != described(new)
+    {
         push("documentation", "its documentation is different".to_owned(), None);
     }
     if old.role != new.role

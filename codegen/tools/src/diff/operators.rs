@@ -111,7 +111,7 @@ fn is_renamed(old: &Op, old_model: &Model, new: &Op, new_model: &Model) -> bool 
 }
 
 /// Keys of the exported operator that rules cover, or that need none.
-const KNOWN: [&str; 30] = [
+const KNOWN: [&str; 32] = [
     "name",
     "base",
     "signature",
@@ -124,6 +124,7 @@ const KNOWN: [&str; 30] = [
     "checks",
     "inference",
     "combinations",
+    "flops",
     "body",
     "derivatives",
     "non_differentiable",
@@ -139,6 +140,7 @@ const KNOWN: [&str; 30] = [
     "tags",
     "known_as",
     "backward_only",
+    "notation",
     "samples",
     "tolerances",
     "forward",

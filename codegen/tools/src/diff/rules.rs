@@ -96,6 +96,7 @@ pub const RULES: &[Rule] = &[
     rule("not-deprecated", Internal, "the compiler warns no more"),
     rule("alias-changed", Breaking, "the name stands for another operator"),
     rule("documentation", Internal, "nothing is computed from it"),
+    rule("operations-changed", Internal, "only profiles show them"),
     rule("implementation", Internal, "callers do not see it"),
     rule("other", Breaking, "no rule knows this key of the model, so the worst is assumed"),
 ];

@@ -12,7 +12,7 @@ mod parts;
 use opsmith_core::Backend;
 use serde_json::{Map, Value, json};
 
-use opsmith_codegen::model::{Facts, Forms, Function, FunctionReturn, Infer, Model, Op};
+use opsmith_codegen::model::{Arg, Facts, Forms, Function, FunctionReturn, Infer, Model, Op};
 
 pub use expression::expression;
 pub(crate) use parts::default_value;
@@ -62,6 +62,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         checks,
         infer,
         combinations,
+        flops,
         body,
         derivatives,
         non_differentiable,
@@ -107,6 +108,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         })).collect::<Vec<_>>(),
         "inference": infer.as_ref().map(|infer| inference(infer, op, model)),
         "combinations": combinations.iter().map(|row| parts::combination(row, op)).collect::<Vec<_>>(),
+        "flops": flops.as_ref().map(|formula| expression(formula, op, model)),
         "body": parts::body(body, op, model),
         "derivatives": derivatives.iter().map(|derivative| gradients::backward(derivative, op, model)).collect::<Vec<_>>(),
         "non_differentiable": non_differentiable.iter().map(|index| args[*index].name.as_str()).collect::<Vec<_>>(),
@@ -122,13 +124,13 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         "origin": origin.as_ref().map(parts::note),
         "alias_of": alias_of.and_then(|id| model.ops.get(id.0)).map(|op| op.name.as_str()),
     });
-    merge(&mut value, about(facts));
+    merge(&mut value, about(facts, args));
     value
 }
 
 /// Facts about the operator, apart from its computation.
-fn about(facts: &Facts) -> Value {
-    let Facts { since, deprecated, deterministic, updates, tags, known_as, backward_only } = facts;
+fn about(facts: &Facts, args: &[Arg]) -> Value {
+    let Facts { since, deprecated, deterministic, updates, tags, known_as, backward_only, notation } = facts;
     json!({
         "since": since,
         "deprecated": deprecated.as_ref().map(|deprecated| json!({
@@ -140,6 +142,7 @@ fn about(facts: &Facts) -> Value {
         "tags": tags,
         "known_as": known_as,
         "backward_only": backward_only,
+        "notation": notation.iter().map(|part| parts::notation(part, args)).collect::<Vec<_>>(),
     })
 }
 

@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 
 use super::{by_backend, expression};
 use opsmith_codegen::model::{
-    Arg, Body, Combination, Default, Element, Kernel, KernelSource, Model, Note, NumberUse, Op, Output, Role,
-    Supplied, ValueUse,
+    Arg, Body, Combination, Default, Element, Kernel, KernelSource, Model, NotationPart, Note, NumberUse, Op,
+    Output, Role, Supplied, ValueUse,
 };
 
 pub(super) fn argument(arg: &Arg) -> Value {
     let Arg {
         name,
+        doc,
         ty,
         default,
         keyword_only,
@@ -25,6 +26,7 @@ pub(super) fn argument(arg: &Arg) -> Value {
     } = arg;
     json!({
         "name": name,
+        "doc": doc,
         "type": ty.to_string(),
         // An argument without a default has no such key: `null` is a value.
         "required": default.is_none(),
@@ -47,9 +49,10 @@ pub(super) fn argument(arg: &Arg) -> Value {
 
 /// A result; the condition for its presence is an expression, exported by the caller.
 pub(super) fn output(output: &Output, condition: Option<Value>) -> Value {
-    let Output { name, ty, element: of, differentiable, constant, hidden, present: _ } = output;
+    let Output { name, doc, ty, element: of, differentiable, constant, hidden, present: _ } = output;
     json!({
         "name": name,
+        "doc": doc,
         "type": ty.to_string(),
         "element": element(*of),
         "differentiable": differentiable,
@@ -99,7 +102,8 @@ fn element(element: Element) -> Value {
 }
 
 pub(super) fn body(body: &Body, op: &Op, model: &Model) -> Value {
-    let Body { pointwise, kernels, view, composite, host, dtypes: supported, recursive: _ } = body;
+    let Body { pointwise, kernels, view, composite, host, dtypes: supported, recursive: _, device_loops: _ } =
+        body;
     json!({
         "pointwise": pointwise.as_ref().map(|expr| expression(expr, op, model)),
         "kernels": kernels.iter().map(|kernel| self::kernel(kernel, op)).collect::<Vec<_>>(),
@@ -140,6 +144,17 @@ pub(super) fn supplied(supplied: &Supplied) -> Value {
         "declared": declared,
         "writes": writes,
     })
+}
+
+/// A part of the formula that documents write for a call.
+pub(super) fn notation(part: &NotationPart, args: &[Arg]) -> Value {
+    match part {
+        NotationPart::Argument(index) => json!({ "argument": args[*index].name }),
+        NotationPart::Subscript(index) => json!({ "subscript": args[*index].name }),
+        NotationPart::Exponent(index) => json!({ "exponent": args[*index].name }),
+        NotationPart::Superscript(text) => json!({ "superscript": text }),
+        NotationPart::Symbol(text) => json!({ "symbol": text }),
+    }
 }
 
 /// A value kept as written.

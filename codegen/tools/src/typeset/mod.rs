@@ -1,0 +1,181 @@
+//! Typeset formulas of an operator: MathML from the checked model.
+//!
+//! In: a model and one of its operators. Out: elements `<math display="block">` as text, without styles, and sentences for
+//! rules that have them. Must not read files or evaluate expressions.
+
+mod calls;
+mod expression;
+mod functions;
+mod mathml;
+mod names;
+
+use opsmith_codegen::analysis::reads::{Place, reads};
+use opsmith_codegen::emit::rule_in_words;
+use opsmith_codegen::model::expr::{Expr, ExprKind};
+use opsmith_codegen::model::{Backends, Derivative, Model, Op};
+use opsmith_core::Backend;
+
+use expression::Writer;
+use mathml::{Math, between, commas, display, equation, lines};
+
+/// A gradient formula.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Formula {
+    /// The argument whose gradient it is, or several, separated by commas.
+    pub argument: String,
+    /// The formula, typeset; `None` if it only refuses or is written in another language.
+    pub math: Option<String>,
+    /// The formula as the spec has it, or as it was derived.
+    pub source: String,
+    /// The arguments and results that a recorded call saves for it.
+    pub saved: Vec<String>,
+}
+
+/// The rule of a result's shape.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShapeText {
+    /// The name of the result.
+    pub result: String,
+    /// The rule in words.
+    pub words: String,
+    /// The sizes, typeset, if the rule is an expression.
+    pub math: Option<String>,
+}
+
+/// The result as an expression: of one element, or of other operators. `None` if the operator has a kernel only.
+pub fn definition(model: &Model, op: &Op) -> Option<String> {
+    // An alias has no body of its own.
+    let op = op.alias_of.and_then(|id| model.ops.get(id.0)).unwrap_or(op);
+    let body = op.body.pointwise.as_ref().or(op.body.composite.as_ref())?;
+    let writer = Writer::of(model, op, body);
+    let results: Vec<Math> = (0..op.outputs.len()).map(|index| writer.result(index)).collect();
+    Some(display(equations(&writer, tuple(results), body)))
+}
+
+/// The gradient formulas, written or derived, in the model's order. One that gives several gradients is a row for each, if
+/// it has them apart.
+pub fn derivatives(model: &Model, op: &Op) -> Vec<Formula> {
+    op.derivatives.iter().flat_map(|derivative| of_derivative(model, op, derivative)).collect()
+}
+
+fn of_derivative(model: &Model, op: &Op, derivative: &Derivative) -> Vec<Formula> {
+    let Derivative { arguments, formula, text, backends, derived: _ } = derivative;
+    let saved: Vec<String> = reads(formula)
+        .values
+        .into_iter()
+        .map(|place| match place {
+            Place::Arg(index) => op.args[index].name.clone(),
+            Place::Result(index) => op.result_name(index),
+        })
+        .collect();
+    let writer = Writer::of(model, op, formula);
+    let row = |arguments: &[usize], formula: &Expr| {
+        let names: Vec<&str> = arguments.iter().map(|index| op.args[*index].name.as_str()).collect();
+        let left = arguments.iter().map(|index| writer.gradient(names::name(&op.args[*index].name)));
+        let backend = Backend::ALL.into_iter().filter(|backend| backends.contains(*backend));
+        let backend: Vec<&str> = backend.map(Backend::key).collect();
+        let only =
+            if *backends == Backends::ALL { String::new() } else { format!(" ({})", backend.join(", ")) };
+        Formula {
+            argument: format!("{}{only}", names.join(", ")),
+            math: is_computed(formula).then(|| display(equations(&writer, tuple(left.collect()), formula))),
+            source: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            saved: saved.clone(),
+        }
+    };
+    match &formula.kind {
+        ExprKind::Tuple(items) if items.len() == arguments.len() => {
+            arguments.iter().zip(items).map(|(argument, item)| row(&[*argument], item)).collect()
+        }
+        _ => vec![row(arguments, formula)],
+    }
+}
+
+/// Whether a formula computes something: it neither refuses nor is in another language.
+fn is_computed(formula: &Expr) -> bool {
+    match &formula.kind {
+        ExprKind::Convert(inner) => is_computed(inner),
+        kind => !matches!(kind, ExprKind::NotImplemented(_) | ExprKind::Opaque(_)),
+    }
+}
+
+/// The rule of each result's shape.
+pub fn shapes(model: &Model, op: &Op) -> Vec<ShapeText> {
+    let results = 0..op.visible().len();
+    let result = |index: usize| op.result_name(index);
+    let plain = |words: &str| {
+        results
+            .clone()
+            .map(|index| ShapeText { result: result(index), words: words.to_owned(), math: None })
+            .collect()
+    };
+    let Some(infer) = &op.infer else {
+        return match &op.body.view {
+            Some(path) => plain(&format!("as the layout function `{path}` says")),
+            None if op.body.composite.is_some() => plain("as the composition gives it"),
+            None => Vec::new(),
+        };
+    };
+    if let Some(path) = &infer.function {
+        return plain(&format!("as the Rust function `{path}` says"));
+    }
+    let rules = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
+    let rules = rules.iter().enumerate().take(op.visible().len());
+    rules
+        .map(|(index, rule)| {
+            let is_rule = matches!(rule.kind, ExprKind::Rule(..));
+            let writer = Writer::of(model, op, rule);
+            ShapeText {
+                result: result(index),
+                words: rule_in_words(rule, op, model),
+                math: (!is_rule).then(|| {
+                    display(equations(
+                        &writer,
+                        mathml::call(names::upright("shape"), vec![writer.result(index)]),
+                        rule,
+                    ))
+                }),
+            }
+        })
+        .collect()
+}
+
+/// The rule of each result's dtype, in words; Markdown.
+pub fn dtypes(model: &Model, op: &Op) -> Vec<String> {
+    let Some(infer) = &op.infer else {
+        let words = match (&op.body.view, &op.body.composite) {
+            (Some(_), _) => "that of the tensor it is a view of",
+            (None, Some(_)) => "as the composition gives it",
+            (None, None) => return Vec::new(),
+        };
+        return vec![words.to_owned(); op.visible().len()];
+    };
+    infer.dtypes.iter().take(op.visible().len()).map(|rule| rule_in_words(rule, op, model)).collect()
+}
+
+/// `left = expression`: bindings in lines of their own, the value last.
+fn equations(writer: &Writer<'_>, left: Math, expr: &Expr) -> Math {
+    match &expr.kind {
+        ExprKind::Convert(inner) => equations(writer, left, inner),
+        ExprKind::None => equation(left, mathml::number(0.0)),
+        ExprKind::Op(..) if let Some((op, args, body)) = calls::whole(writer.model, expr) => {
+            let bound = writer.each(args);
+            equations(&writer.inside(op, &bound), left, body)
+        }
+        ExprKind::Block(bindings, tail) => {
+            let mut rows: Vec<(Math, Math)> =
+                bindings.iter().map(|(local, value)| (names::name(local), writer.math(value))).collect();
+            rows.push((left, writer.math(tail)));
+            lines(rows)
+        }
+        _ => equation(left, writer.math(expr)),
+    }
+}
+
+/// One formula, or several between parentheses.
+fn tuple(mut items: Vec<Math>) -> Math {
+    match items.len() {
+        1 => items.remove(0),
+        _ => between("(", commas(items), ")"),
+    }
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# The documentation site in a browser: generates it, then runs scripts/site/check.mjs in headless Chromium: accessibility in
+# light and dark, the search by keyboard, filters and sorting of the coverage, narrow windows, no request to a network.
+#
+#   scripts/site.sh [FOLDER]    the site and screenshots are left in FOLDER, by default target/opsmith/site
+#
+# Needs node with npm. Chromium is that of OPSMITH_CHROMIUM or of the path; if there is none, apt-get installs Debian's, as
+# root. Ends with status 3, and says why, if one of them cannot be had here.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+folder=${1:-target/opsmith/site}
+tools=target/opsmith/site-tools
+missing() {
+  echo "the site was not tested in a browser: $1"
+  exit 3
+}
+
+command -v node >/dev/null && command -v npm >/dev/null || missing "node and npm are not here"
+chromium=${OPSMITH_CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || :)}
+if [ -z "$chromium" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  apt-get install -y -qq chromium >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || :
+  chromium=$(command -v chromium || :)
+fi
+[ -n "$chromium" ] || missing "there is no chromium, and apt-get cannot install it"
+if [ ! -d "$tools/node_modules/playwright-core" ] || [ ! -d "$tools/node_modules/axe-core" ]; then
+  mkdir -p "$tools"
+  [ -f "$tools/package.json" ] || echo '{ "private": true }' >"$tools/package.json"
+  npm install --silent --no-audit --no-fund --prefix "$tools" playwright-core@1.65 axe-core@4.14 || missing "npm cannot install playwright-core and axe-core"
+fi
+
+mkdir -p "$folder"
+opsmith() { cargo run --release --quiet --bin opsmith -- "$@"; }
+opsmith docs -o "$folder/site" ${OPSMITH_RESULTS_FOLDER:+--results "$OPSMITH_RESULTS_FOLDER"}
+OPSMITH_CHROMIUM=$chromium OPSMITH_SITE_TOOLS=$tools node scripts/site/check.mjs "$folder/site" "$folder/screenshots"
