@@ -1,0 +1,396 @@
+//! Calls of operators from programs of XLA, by its interface for foreign functions: without the interpreter.
+//!
+//! In: a call frame, as that interface lays it out, whose attribute `call` describes the operator and the arguments that are no
+//! arrays. Out: elements in the frame's result buffers, or an error. A description is decoded once in a process, by Python.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opsmith_runtime::autograd::{self, Options};
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::{DType, Tensor, Value, boxed, copy};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyCapsule;
+
+use super::definition::PyDefinition;
+use super::pull::{pull, recorded, track};
+use crate::argument;
+use crate::call::library;
+use crate::construct;
+
+#[repr(C)]
+struct Extension {
+    size: usize,
+    kind: c_int,
+    next: *mut Extension,
+}
+
+#[repr(C)]
+struct Version {
+    size: usize,
+    extensions: *mut Extension,
+    major: c_int,
+    minor: c_int,
+}
+
+#[repr(C)]
+struct Metadata {
+    size: usize,
+    version: Version,
+    traits: u32,
+}
+
+#[repr(C)]
+struct MetadataExtension {
+    base: Extension,
+    metadata: *mut Metadata,
+}
+
+#[repr(C)]
+struct ErrorArguments {
+    size: usize,
+    extensions: *mut Extension,
+    message: *const c_char,
+    code: c_int,
+}
+
+#[repr(C)]
+struct Interface {
+    size: usize,
+    extensions: *mut Extension,
+    version: Version,
+    internal: *const c_void,
+    error: Option<unsafe extern "C" fn(*mut ErrorArguments) -> *mut c_void>,
+}
+
+#[repr(C)]
+struct Buffer {
+    size: usize,
+    extensions: *mut Extension,
+    dtype: c_int,
+    data: *mut c_void,
+    rank: i64,
+    sizes: *const i64,
+}
+
+#[repr(C)]
+struct Buffers {
+    size: usize,
+    extensions: *mut Extension,
+    count: i64,
+    kinds: *const c_int,
+    items: *const *const Buffer,
+}
+
+#[repr(C)]
+struct Text {
+    start: *const u8,
+    length: usize,
+}
+
+#[repr(C)]
+struct Attributes {
+    size: usize,
+    extensions: *mut Extension,
+    count: i64,
+    kinds: *const c_int,
+    names: *const *const Text,
+    items: *const *const c_void,
+}
+
+#[repr(C)]
+struct Frame {
+    size: usize,
+    extensions: *mut Extension,
+    interface: *const Interface,
+    context: *mut c_void,
+    stage: c_int,
+    arguments: Buffers,
+    results: Buffers,
+    attributes: Attributes,
+}
+
+const METADATA: c_int = 1;
+const EXECUTE: c_int = 3;
+const STRING: c_int = 4;
+const INVALID_ARGUMENT: c_int = 3;
+const INTERNAL: c_int = 13;
+/// The version of the interface whose frames these are.
+const KNOWN: (c_int, c_int) = (0, 3);
+
+/// The element type of a number of the interface.
+fn dtype(number: c_int) -> Option<DType> {
+    Some(match number {
+        1 => DType::Bool,
+        2 => DType::I8,
+        3 => DType::I16,
+        4 => DType::I32,
+        5 => DType::I64,
+        6 => DType::U8,
+        7 => DType::U16,
+        8 => DType::U32,
+        9 => DType::U64,
+        10 => DType::F16,
+        11 => DType::F32,
+        12 => DType::F64,
+        15 => DType::C64,
+        16 => DType::BF16,
+        18 => DType::C128,
+        _ => return None,
+    })
+}
+
+/// An argument of a call: a value, or the places of its arrays among the buffers.
+enum Template {
+    Value(Value),
+    Array(usize),
+    Arrays(Vec<Option<usize>>),
+}
+
+/// A decoded call.
+struct Plan {
+    op: &'static OpDef,
+    arguments: Vec<(String, Template, Vec<DType>)>,
+    /// Of a derivative: whether a gradient of each array is wanted, and whether each result has a gradient among the buffers.
+    derivative: Option<(Vec<bool>, Vec<bool>)>,
+}
+
+static PLANS: Mutex<Option<HashMap<String, Arc<Plan>>>> = Mutex::new(None);
+static DECODER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// The plan of a description: a function of Python decodes one that is new to the process.
+fn plan(text: &str) -> Result<Arc<Plan>> {
+    let known = |text: &str| {
+        let plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.as_ref().and_then(|plans| plans.get(text).cloned())
+    };
+    if let Some(plan) = known(text) {
+        return Ok(plan);
+    }
+    let made = Python::attach(|py| decode(py, text)).map_err(|error| {
+        Error::argument(format!("a call of XLA cannot be decoded: {error}"))
+            .with_help("import opsmith.jax before programs that were saved are loaded")
+    })?;
+    let made = Arc::new(made);
+    let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+    plans.get_or_insert_with(HashMap::new).insert(text.to_owned(), made.clone());
+    Ok(made)
+}
+
+type Decoded<'py> = (
+    Bound<'py, PyDefinition>,
+    Vec<(String, String, Bound<'py, PyAny>, Vec<String>)>,
+    Option<(Vec<bool>, Vec<bool>)>,
+);
+
+fn decode(py: Python<'_>, text: &str) -> PyResult<Plan> {
+    let decoder = DECODER.get(py).ok_or_else(|| PyValueError::new_err("no decoder is set"))?;
+    let (definition, listed, derivative): Decoded<'_> = decoder.bind(py).call1((text,))?.extract()?;
+    let one = |(name, kind, value, accepted): (String, String, Bound<'_, PyAny>, Vec<String>)| {
+        let template = match kind.as_str() {
+            "array" => Template::Array(value.extract()?),
+            "arrays" => Template::Arrays(value.extract()?),
+            _ => Template::Value(argument::read(&value)?),
+        };
+        let accepted = accepted.iter().filter_map(|name| DType::from_name(name)).collect();
+        Ok((name, template, accepted))
+    };
+    let arguments = listed.into_iter().map(one).collect::<PyResult<Vec<_>>>()?;
+    Ok(Plan { op: definition.get().0, arguments, derivative })
+}
+
+/// A tensor over a buffer.
+///
+/// # Safety
+/// The buffer is one of a frame, and no tensor over it is used after the call.
+unsafe fn tensor(buffer: *const Buffer) -> Result<Tensor> {
+    // SAFETY: the frame's buffers are valid during the call.
+    let buffer = unsafe { &*buffer };
+    let found = dtype(buffer.dtype).ok_or_else(|| {
+        Error::dtype(format!("the element type {} of XLA has no kernel here", buffer.dtype))
+    })?;
+    let sizes: &[i64] = match usize::try_from(buffer.rank) {
+        Ok(rank) if rank > 0 => {
+            // SAFETY: a buffer has as many sizes as dimensions.
+            unsafe { std::slice::from_raw_parts(buffer.sizes, rank) }
+        }
+        _ => &[],
+    };
+    let strides = opsmith_runtime::layout::contiguous_strides(sizes);
+    let is_empty = sizes.contains(&0) || buffer.data.is_null();
+    let address = if is_empty { std::ptr::without_provenance_mut(64) } else { buffer.data.cast::<u8>() };
+    // SAFETY: the buffer is row-major, and valid during the call.
+    unsafe { construct::over(address, sizes, &strides, found, ()) }
+}
+
+/// Tensors over buffers.
+///
+/// # Safety
+/// As of [`tensor`].
+unsafe fn tensors(buffers: &Buffers) -> Result<Vec<Tensor>> {
+    // SAFETY: the frame's arrays are as long as it says.
+    (0..buffers.count as usize).map(|at| unsafe { tensor(*buffers.items.add(at)) }).collect()
+}
+
+impl Plan {
+    /// The arguments by name, with tensors in the places of arrays.
+    fn bound(&self, arrays: &[Tensor]) -> Result<Vec<(String, Value)>> {
+        let array = |place: usize| {
+            arrays
+                .get(place)
+                .cloned()
+                .ok_or_else(|| Error::argument("the program has fewer arrays than its call"))
+        };
+        let one = |(name, template, accepted): &(String, Template, Vec<DType>)| {
+            let value = match template {
+                Template::Value(value) => value.clone(),
+                Template::Array(place) => Value::Tensor(accept(array(*place)?, accepted)?),
+                Template::Arrays(places) if places.iter().all(Option::is_some) => {
+                    Value::Tensors(places.iter().flatten().map(|place| array(*place)).collect::<Result<_>>()?)
+                }
+                Template::Arrays(places) => Value::OptionalTensors(
+                    places.iter().map(|place| place.map(array).transpose()).collect::<Result<_>>()?,
+                ),
+            };
+            Ok((name.clone(), value))
+        };
+        self.arguments.iter().map(one).collect()
+    }
+
+    fn run(&self, arrays: Vec<Tensor>) -> Result<Vec<Option<Tensor>>> {
+        let Some((wanted, flows)) = &self.derivative else {
+            let named = self.bound(&arrays)?;
+            let named: Vec<(&str, Value)> =
+                named.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+            let mut found = Vec::new();
+            for value in boxed::call_definition(self.op, &[], &named)? {
+                value.as_arg().for_each_tensor(|tensor| found.push(Some(tensor.clone())));
+            }
+            return Ok(found);
+        };
+        let split = wanted.len().min(arrays.len());
+        let mut given = (Vec::new(), self.bound(&arrays[..split])?);
+        let mut rest = arrays[split..].iter();
+        let gradients: Vec<Option<Tensor>> =
+            flows.iter().map(|flows| flows.then(|| rest.next().cloned()).flatten()).collect();
+        let leaves = track(&mut given, wanted)?;
+        let results = autograd::enable_grad(|| recorded(self.op, &given, None))?;
+        pull(&results, &gradients, &leaves, Options::default())
+    }
+}
+
+/// A tensor of a dtype that an argument accepts: frameworks may have integers of 32 bits alone.
+fn accept(tensor: Tensor, accepted: &[DType]) -> Result<Tensor> {
+    match accepted.first() {
+        Some(first) if !accepted.contains(&tensor.dtype()) => {
+            let target = Value::DType(*first);
+            let found = boxed::call(library(), "to.dtype", &[Value::Tensor(tensor), target], &[])?;
+            found.into_iter().next().map_or_else(|| Err(Error::dtype("no conversion")), Value::into_tensor)
+        }
+        _ => Ok(tensor),
+    }
+}
+
+/// Runs a frame.
+///
+/// # Safety
+/// The frame is one of XLA's, of a version that is known here.
+unsafe fn run(frame: &Frame) -> Result<()> {
+    let mut call = None;
+    for at in 0..frame.attributes.count as usize {
+        // SAFETY: the frame's lists are as long as it says, and an attribute of that kind is a text.
+        unsafe {
+            if *frame.attributes.kinds.add(at) == STRING {
+                let text = &*(*frame.attributes.items.add(at)).cast::<Text>();
+                call = Some(std::slice::from_raw_parts(text.start, text.length));
+            }
+        }
+    }
+    let call = call.and_then(|bytes| std::str::from_utf8(bytes).ok());
+    let plan = plan(call.ok_or_else(|| Error::argument("the program's call has no description"))?)?;
+    // SAFETY: tensors over buffers go at the end of this function, as do results that share their memory.
+    let (arrays, targets) = unsafe { (tensors(&frame.arguments)?, tensors(&frame.results)?) };
+    let found = plan.run(arrays)?;
+    if found.len() != targets.len() {
+        return Err(Error::argument(format!("{} results for {} buffers", found.len(), targets.len())));
+    }
+    for (target, found) in targets.iter().zip(found) {
+        match found {
+            Some(found) if found.shape() != target.shape() => {
+                return Err(Error::shape("a result has another shape than the program expects"));
+            }
+            Some(found) => copy::copy(target, &found.detach())?,
+            None => copy::copy(target, &Tensor::scalar(0.0, target.dtype()))?,
+        }
+    }
+    Ok(())
+}
+
+/// Tells the version of frames that this handler knows.
+///
+/// # Safety
+/// The frame is one of XLA's.
+unsafe fn tell(frame: &Frame) -> bool {
+    // SAFETY: an extension of that kind has such data.
+    unsafe {
+        let Some(extension) = frame.extensions.as_ref().filter(|extension| extension.kind == METADATA) else {
+            return false;
+        };
+        let metadata = (*std::ptr::from_ref(extension).cast::<MetadataExtension>()).metadata;
+        ((*metadata).version.major, (*metadata).version.minor) = KNOWN;
+        (*metadata).traits = 0;
+        true
+    }
+}
+
+/// The handler.
+///
+/// # Safety
+/// XLA calls it with a frame.
+unsafe extern "C" fn handler(frame: *mut Frame) -> *mut c_void {
+    // SAFETY: the frame is valid during the call.
+    let frame = unsafe { &*frame };
+    // SAFETY: as above.
+    if unsafe { tell(frame) } || frame.stage != EXECUTE {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: as above.
+    let (message, code) = match catch_unwind(AssertUnwindSafe(|| unsafe { run(frame) })) {
+        Ok(Ok(())) => return std::ptr::null_mut(),
+        Ok(Err(error)) => (error.to_string(), INVALID_ARGUMENT),
+        Err(_) => ("a mistake in opsmith itself, please report it".to_owned(), INTERNAL),
+    };
+    let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
+    let mut arguments = ErrorArguments {
+        size: size_of::<ErrorArguments>(),
+        extensions: std::ptr::null_mut(),
+        message: message.as_ptr(),
+        code,
+    };
+    // SAFETY: the interface lives as long as the process, and copies the message.
+    unsafe { (*frame.interface).error.map_or(std::ptr::null_mut(), |make| make(&raw mut arguments)) }
+}
+
+/// The handler, as frameworks register it, and the function that decodes its descriptions.
+#[pyfunction]
+fn _xla_handler(py: Python<'_>, decoder: Py<PyAny>) -> PyResult<Bound<'_, PyCapsule>> {
+    _ = DECODER.set(py, decoder);
+    // SAFETY: a function is valid for ever, and the capsule has no destructor.
+    unsafe {
+        Bound::from_owned_ptr_or_err(
+            py,
+            pyo3::ffi::PyCapsule_New(handler as *mut c_void, c"xla._CUSTOM_CALL_TARGET".as_ptr(), None),
+        )
+        .and_then(|capsule| Ok(capsule.cast_into::<PyCapsule>()?))
+    }
+}
+
+/// Adds the function.
+pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_xla_handler, module)?)
+}

@@ -1,0 +1,445 @@
+//! DLPack: tensors of other libraries without a copy, in both directions.
+//!
+//! In: a tensor, or an object with `__dlpack__`. Out: a capsule with the tensor, which keeps its memory until the receiver is
+//! done with it; or a tensor over the other library's memory, which is given back when the last handle goes. Both versions of
+//! the structure are known: the first, and the one that says whether the memory may be written.
+
+use std::ffi::{CStr, c_void};
+
+use opsmith_runtime::{Backend, DType, Tensor, Value};
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::call::tensor_by_name;
+use crate::construct;
+use crate::errors::OrRaise;
+use crate::tensor::PyTensor;
+
+/// A device: its kind, 1 for the host and 2 for CUDA, and its number.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DlDevice {
+    kind: i32,
+    number: i32,
+}
+
+/// An element type: its category, bits, and elements in one.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq)]
+struct DlDataType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+pub struct DlTensor {
+    data: *mut c_void,
+    device: DlDevice,
+    rank: i32,
+    dtype: DlDataType,
+    sizes: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+/// The first version of the structure.
+#[repr(C)]
+pub struct Legacy {
+    tensor: DlTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
+}
+
+/// The version with flags.
+#[repr(C)]
+pub struct Versioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    flags: u64,
+    pub tensor: DlTensor,
+}
+
+/// The memory must not be written.
+const READ_ONLY: u64 = 1;
+/// The memory is a copy.
+const IS_COPIED: u64 = 2;
+/// The version that is written; every receiver knows a later minor one, too.
+pub const VERSION: (u32, u32) = (1, 1);
+
+const LEGACY: &CStr = c"dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+
+/// Element types with their category and bits.
+fn data_type(dtype: DType) -> DlDataType {
+    let code = match dtype {
+        DType::Bool => 6,
+        DType::BF16 => 4,
+        dtype if dtype.is_complex() => 5,
+        dtype if dtype.is_differentiable() => 2,
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => 1,
+        _ => 0,
+    };
+    DlDataType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
+}
+
+/// The kind and the number of a tensor's device.
+pub fn device_of(tensor: &Tensor) -> (i32, i32) {
+    match tensor.device().backend {
+        Backend::Cpu => (1, 0),
+        _ => (2, i32::from(tensor.device().index)),
+    }
+}
+
+/// A structure with the sizes, strides and tensor that it refers to.
+struct Exported<H> {
+    head: H,
+    _sizes: Vec<i64>,
+    _strides: Vec<i64>,
+    _tensor: Tensor,
+}
+
+impl<H> Exported<H> {
+    /// The structure at an address of its own, which is also that of its owner.
+    fn new(tensor: Tensor, head: impl FnOnce(DlTensor) -> H) -> *mut Exported<H> {
+        let (kind, number) = device_of(&tensor);
+        let mut described = DlTensor {
+            data: tensor.data_ptr().cast(),
+            device: DlDevice { kind, number },
+            rank: tensor.dim() as i32,
+            dtype: data_type(tensor.dtype()),
+            sizes: std::ptr::null_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        };
+        let (mut sizes, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+        // The addresses of a list's items stay when the list itself moves.
+        (described.sizes, described.strides) = (sizes.as_mut_ptr(), strides.as_mut_ptr());
+        Box::into_raw(Box::new(Exported {
+            head: head(described),
+            _sizes: sizes,
+            _strides: strides,
+            _tensor: tensor,
+        }))
+    }
+}
+
+/// Frees an exported structure and its tensor.
+///
+/// # Safety
+/// `head` is a structure that `export` made; it is not used afterwards.
+unsafe extern "C" fn delete_legacy(head: *mut Legacy) {
+    // SAFETY: the context is the box that `export` made, and receivers call this once.
+    unsafe { drop(Box::from_raw((*head).context.cast::<Exported<Legacy>>())) };
+}
+
+/// As [`delete_legacy`].
+///
+/// # Safety
+/// As of [`delete_legacy`].
+unsafe extern "C" fn delete_versioned(head: *mut Versioned) {
+    // SAFETY: the context is the box that `export` made, and receivers call this once.
+    unsafe { drop(Box::from_raw((*head).context.cast::<Exported<Versioned>>())) };
+}
+
+/// Deletes a structure that no receiver took.
+///
+/// # Safety
+/// The interpreter calls it with a capsule of this module that goes.
+unsafe extern "C" fn drop_legacy(capsule: *mut ffi::PyObject) {
+    // SAFETY: the interpreter passes the capsule that goes; its pointer is valid under this name alone.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, LEGACY.as_ptr()) != 0 {
+            delete_legacy(ffi::PyCapsule_GetPointer(capsule, LEGACY.as_ptr()).cast());
+        }
+    }
+}
+
+/// Deletes a structure that no receiver took.
+///
+/// # Safety
+/// As of [`drop_legacy`].
+unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
+    // SAFETY: as of `drop_legacy`.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) != 0 {
+            delete_versioned(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
+        }
+    }
+}
+
+/// The structure of a tensor, whose receiver calls its deleter once.
+pub fn versioned(tensor: Tensor, flags: u64) -> *mut Versioned {
+    let (major, minor) = VERSION;
+    let head = |tensor| Versioned {
+        major,
+        minor,
+        context: std::ptr::null_mut(),
+        deleter: Some(delete_versioned),
+        flags,
+        tensor,
+    };
+    let exported = Exported::new(tensor, head);
+    // SAFETY: the box was made just now, and nothing else refers to it.
+    unsafe {
+        (*exported).head.context = exported.cast();
+        &raw mut (*exported).head
+    }
+}
+
+/// A capsule with a tensor.
+pub fn export(
+    py: Python<'_>,
+    tensor: &Tensor,
+    most: Option<(u32, u32)>,
+    device: Option<(i32, i32)>,
+    copy: Option<bool>,
+) -> PyResult<Py<PyAny>> {
+    if tensor.requires_grad() {
+        return Err(PyBufferError::new_err(
+            "the tensor requires a gradient, which other libraries would lose\n  help: use its detach()",
+        ));
+    }
+    if tensor.storage().is_meta() {
+        return Err(PyBufferError::new_err("the tensor has no elements while a function is traced"));
+    }
+    if device.is_some_and(|device| device != device_of(tensor)) {
+        return Err(PyBufferError::new_err(
+            "the tensor is on another device\n  help: move it there first, by `to`",
+        ));
+    }
+    let mut tensor = tensor.clone();
+    if copy == Some(true) {
+        tensor = tensor_by_name(py, "clone", &[Value::Tensor(tensor)], &[])?;
+    }
+    if !tensor.is_on_host() {
+        // The receiver's stream knows nothing of ours, so ours is done first.
+        let work = opsmith_runtime::backend::Work::on(tensor.device()).or_raise(py)?;
+        py.detach(|| work.wait()).or_raise(py)?;
+    }
+    // SAFETY: the structures are complete, and their owner is freed by the receiver or with the capsule.
+    unsafe {
+        let capsule = if most.is_some_and(|(major, _)| major >= 1) {
+            let head = versioned(tensor, if copy == Some(true) { IS_COPIED } else { 0 });
+            ffi::PyCapsule_New(head.cast(), VERSIONED.as_ptr(), Some(drop_versioned))
+        } else {
+            let head =
+                |tensor| Legacy { tensor, context: std::ptr::null_mut(), deleter: Some(delete_legacy) };
+            let exported = Exported::new(tensor, head);
+            (*exported).head.context = exported.cast();
+            ffi::PyCapsule_New((&raw mut (*exported).head).cast(), LEGACY.as_ptr(), Some(drop_legacy))
+        };
+        Bound::from_owned_ptr_or_err(py, capsule).map(Bound::unbind)
+    }
+}
+
+/// A structure of another library, which is given back when this goes.
+pub enum Received {
+    Legacy(*mut Legacy),
+    Versioned(*mut Versioned),
+}
+
+// SAFETY: the structure is only read, and given back once; the standard lets any thread do that.
+unsafe impl Send for Received {}
+// SAFETY: as above.
+unsafe impl Sync for Received {}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        // SAFETY: the structure was taken out of its capsule, so that this is its only owner.
+        unsafe {
+            match *self {
+                Received::Legacy(head) => {
+                    if let Some(delete) = (*head).deleter {
+                        delete(head);
+                    }
+                }
+                Received::Versioned(head) => {
+                    if let Some(delete) = (*head).deleter {
+                        delete(head);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A tensor over the memory of an object with `__dlpack__`. Without `copy` it is a copy only if the memory must not be written.
+pub fn import(object: &Bound<'_, PyAny>, device: Option<(i32, i32)>, copy: Option<bool>) -> PyResult<Tensor> {
+    let py = object.py();
+    let place: (i32, i32) = match object.getattr("__dlpack_device__") {
+        Ok(method) => method.call0()?.extract()?,
+        Err(_) => (1, 0),
+    };
+    if !is_host(place.0) {
+        return Err(not_host(place.0, place.1));
+    }
+    let named = PyDict::new(py);
+    named.set_item("max_version", VERSION)?;
+    if let Some(device) = device {
+        named.set_item("dl_device", device)?;
+    }
+    if let Some(copy) = copy {
+        named.set_item("copy", copy)?;
+    }
+    // A library of the first version knows none of the names.
+    let capsule = match object.call_method("__dlpack__", (), Some(&named)) {
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => object.call_method0("__dlpack__")?,
+        found => found?,
+    };
+    let (received, tensor, flags) = take(&capsule)?;
+    // SAFETY: the structure lives while `received` does.
+    let shared = unsafe { over(py, received, tensor) }?;
+    let must_not_write = flags & READ_ONLY != 0;
+    if must_not_write && copy == Some(false) {
+        return Err(PyBufferError::new_err(
+            "the memory must not be written, and every tensor can be\n  help: leave `copy` out, or give True",
+        ));
+    }
+    if must_not_write || copy == Some(true) && flags & IS_COPIED == 0 {
+        return tensor_by_name(py, "clone", &[Value::Tensor(shared)], &[]);
+    }
+    Ok(shared)
+}
+
+/// Whether a kind of device has memory of the host, pinned or not.
+fn is_host(kind: i32) -> bool {
+    kind == 1 || kind == 3
+}
+
+#[cold]
+fn not_host(kind: i32, number: i32) -> PyErr {
+    PyBufferError::new_err(format!(
+        "memory of the device ({kind}, {number}) cannot be taken over\n  help: move the array to the host first"
+    ))
+}
+
+/// Takes the structure out of a capsule, which then says that it is used.
+fn take(capsule: &Bound<'_, PyAny>) -> PyResult<(Received, *const DlTensor, u64)> {
+    let raw = capsule.as_ptr();
+    // SAFETY: `raw` is a valid object; a capsule of one of the names has such a structure, by the standard.
+    unsafe {
+        if ffi::PyCapsule_IsValid(raw, VERSIONED.as_ptr()) != 0 {
+            let head = ffi::PyCapsule_GetPointer(raw, VERSIONED.as_ptr()).cast::<Versioned>();
+            if (*head).major != VERSION.0 {
+                return Err(PyBufferError::new_err(format!(
+                    "version {} of DLPack is not known",
+                    (*head).major
+                )));
+            }
+            ffi::PyCapsule_SetName(raw, c"used_dltensor_versioned".as_ptr());
+            return Ok((Received::Versioned(head), &raw const (*head).tensor, (*head).flags));
+        }
+        if ffi::PyCapsule_IsValid(raw, LEGACY.as_ptr()) != 0 {
+            let head = ffi::PyCapsule_GetPointer(raw, LEGACY.as_ptr()).cast::<Legacy>();
+            ffi::PyCapsule_SetName(raw, c"used_dltensor".as_ptr());
+            return Ok((Received::Legacy(head), &raw const (*head).tensor, 0));
+        }
+    }
+    Err(PyTypeError::new_err("a capsule of DLPack that was not used before was expected"))
+}
+
+/// The tensor of a structure.
+///
+/// # Safety
+/// The structure is valid while its owner lives.
+pub unsafe fn over(py: Python<'_>, owner: Received, tensor: *const DlTensor) -> PyResult<Tensor> {
+    // SAFETY: the caller's structure is valid.
+    let given = unsafe { &*tensor };
+    if !is_host(given.device.kind) {
+        return Err(not_host(given.device.kind, given.device.number));
+    }
+    let dtype = DType::ALL.into_iter().find(|dtype| data_type(*dtype) == given.dtype).ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "an element type of DLPack is not known: code {}, {} bits, {} lanes",
+            given.dtype.code, given.dtype.bits, given.dtype.lanes
+        ))
+    })?;
+    let rank = usize::try_from(given.rank).unwrap_or(0);
+    let list = |items: *const i64| match (rank, items.is_null()) {
+        (0, _) | (_, true) => Vec::new(),
+        // SAFETY: the structure has as many items as dimensions.
+        _ => unsafe { std::slice::from_raw_parts(items, rank) }.to_vec(),
+    };
+    let sizes = list(given.sizes);
+    let strides = match given.strides.is_null() {
+        true => opsmith_runtime::layout::contiguous_strides(&sizes).to_vec(),
+        false => list(given.strides),
+    };
+    let address = given.data.cast::<u8>().wrapping_add(given.byte_offset as usize);
+    let is_empty = sizes.contains(&0);
+    if !is_empty && (address.is_null() || address.addr() % align(dtype) != 0) {
+        return Err(PyBufferError::new_err(
+            "the memory is not aligned for its elements\n  help: make a copy of the array first",
+        ));
+    }
+    let address = if is_empty { std::ptr::without_provenance_mut(16) } else { address };
+    // SAFETY: the sizes and strides of the structure lead to elements inside the owner's memory.
+    let found = unsafe { construct::over(address, &sizes, &strides, dtype, owner) }.or_raise(py)?;
+    check_truth_values(py, &found)?;
+    Ok(found)
+}
+
+/// Rejects truth values whose bytes are neither 0 nor 1, which other libraries do not all refuse.
+fn check_truth_values(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
+    if tensor.dtype() != DType::Bool {
+        return Ok(());
+    }
+    let (storage, layout) = (tensor.storage().clone(), tensor.layout().clone());
+    // SAFETY: the layout lies inside the storage, whose bytes are initialised; bytes and truth values have one size.
+    let bytes = unsafe { Tensor::from_parts(storage, layout, DType::U8, tensor.device()) };
+    if bytes.to_vec::<u8>().or_raise(py)?.iter().any(|byte| *byte > 1) {
+        return Err(PyBufferError::new_err(
+            "a byte that is neither 0 nor 1 is no truth value\n  help: compare the array with 0 first",
+        ));
+    }
+    Ok(())
+}
+
+/// The alignment that elements need.
+fn align(dtype: DType) -> usize {
+    opsmith_runtime::with_dtype!(dtype, T => align_of::<T>())
+}
+
+/// A tensor over the memory of an object with `__dlpack__`.
+///
+/// Parameters
+/// ----------
+/// x : an object of any library with `__dlpack__`
+/// device : device, optional
+/// copy : bool, optional
+///     True always copies, False never does. By default memory that must not be written is copied, other memory is not.
+///
+/// Examples
+/// --------
+/// >>> import numpy, opsmith
+/// >>> array = numpy.zeros(3)
+/// >>> tensor = opsmith.from_dlpack(array)
+/// >>> array[1] = 5
+/// >>> tensor
+/// tensor([0., 5., 0.], dtype=float64)
+#[pyfunction]
+#[pyo3(signature = (x, /, *, device=None, copy=None))]
+fn from_dlpack(
+    x: &Bound<'_, PyAny>,
+    device: Option<&Bound<'_, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<PyTensor> {
+    let place = device.map(crate::types::read_device).transpose()?;
+    let tensor = import(x, None, copy)?;
+    if place.is_some_and(|place| place != tensor.device()) {
+        return Err(PyBufferError::new_err(
+            "the tensor is on another device\n  help: move it there first, by `to`",
+        ));
+    }
+    Ok(PyTensor(tensor))
+}
+
+/// Adds the function.
+pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(from_dlpack, module)?)
+}

@@ -1,0 +1,62 @@
+//! Python modules made of a library's definitions.
+//!
+//! In: a library of operators, as the data that its generator wrote. Out: a Python module with its functions, the class
+//! `Tensor` with its methods, element types, devices, gradients, graphs and programs. A function of the module is a name with
+//! its overloads; the arguments of a call are bound by their schemas. Nothing is generated for an operator, so a user's
+//! library becomes a module by one call of [`install`].
+
+mod argument;
+mod autograd;
+mod bind;
+mod bridge;
+mod buffer;
+mod call;
+mod construct;
+mod custom;
+mod dlpack;
+mod documentation;
+mod errors;
+mod functions;
+mod gradient;
+mod graph;
+mod index;
+mod io;
+mod numeric;
+mod numpy;
+mod profile;
+mod program;
+mod protocol;
+mod random;
+mod result;
+mod stubs;
+mod tensor;
+mod types;
+
+use opsmith_runtime::library::Library;
+use pyo3::prelude::*;
+
+/// Fills a module with the operators of a library and all that calls of them need. `package` is the name by which users import
+/// it, which `help` and pickles show.
+///
+/// # Errors
+/// If Python cannot make an object, or the module is filled twice in one process.
+pub fn install(module: &Bound<'_, PyModule>, library: &'static Library, package: &str) -> PyResult<()> {
+    call::set_library(library)?;
+    errors::install(module, package)?;
+    types::install(module)?;
+    random::install(module)?;
+    tensor::install(module)?;
+    call::install(module)?;
+    construct::install(module)?;
+    dlpack::install(module)?;
+    autograd::install(module)?;
+    graph::install(module)?;
+    program::install(module)?;
+    profile::install(module)?;
+    io::install(module)?;
+    bridge::install(module)?;
+    custom::install(module)?;
+    stubs::install(module)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    functions::install(module, library, package)
+}

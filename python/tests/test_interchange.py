@@ -1,0 +1,196 @@
+"""Arrays of other libraries: DLPack, buffers, NumPy's protocols; memory is shared, kept alive, and not written if it must not be."""
+
+import ctypes
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import opsmith
+
+DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
+          "complex64", "complex128"]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dlpack_copies_nothing_in_either_direction(dtype):
+    array = np.array([[1, 0, 1], [0, 1, 1]], dtype=dtype)
+    tensor = opsmith.from_dlpack(array)
+    assert tensor.data_ptr() == array.ctypes.data and tensor.dtype.name == dtype and tensor.shape == (2, 3)
+    back = np.from_dlpack(tensor)
+    assert back.ctypes.data == array.ctypes.data and back.dtype == array.dtype
+    np.testing.assert_array_equal(back, array)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_buffers_copy_nothing(dtype):
+    tensor = opsmith.tensor([[1, 0], [1, 1]], dtype=dtype)
+    array = np.asarray(tensor)
+    assert array.ctypes.data == tensor.data_ptr() and array.dtype.name == dtype and array.flags.writeable
+    assert tensor.numpy().ctypes.data == tensor.data_ptr()
+    view = memoryview(tensor)
+    assert (view.shape, view.strides, view.readonly) == ((2, 2), (2 * tensor.itemsize, tensor.itemsize), False)
+
+
+def test_writes_are_seen_on_the_other_side():
+    array = np.zeros(3)
+    tensor = opsmith.asarray(array)
+    array[1] = 5
+    tensor += 1
+    assert array.tolist() == tensor.tolist() == [1, 6, 1]
+    tensor.numpy()[0] = 9
+    assert array[0] == 9
+
+
+def test_views_with_any_strides():
+    array = np.arange(24.0).reshape(4, 6)
+    for part in (array[1:3], array[:, ::2], array.T, array[::-1], array[::-2, 1::2], array[2], array[:, 3:4], array[:0]):
+        tensor = opsmith.from_dlpack(part)
+        np.testing.assert_array_equal(tensor.numpy(), part)
+        if part.size:
+            assert tensor.data_ptr() == part.ctypes.data
+        np.testing.assert_array_equal(np.from_dlpack(tensor), part)
+    assert opsmith.from_dlpack(np.array(3.0)).shape == ()
+
+
+def test_memory_lives_as_long_as_either_side_needs_it():
+    class Array(np.ndarray):
+        pass
+
+    array = np.arange(1000.0).view(Array)
+    gone = weakref.ref(array)
+    tensor = opsmith.from_dlpack(array)
+    part = tensor[10:20]
+    del array, tensor
+    gc.collect()
+    assert gone() is not None and part.tolist() == list(range(10, 20))
+    del part
+    gc.collect()
+    assert gone() is None
+    made = opsmith.ones([1000])
+    found, view = np.from_dlpack(made), memoryview(made)
+    del made
+    gc.collect()
+    assert found.sum() == 1000 and view[999] == 1
+
+
+def test_capsules_that_nobody_takes_are_freed():
+    tensor = opsmith.ones([4])
+    for _ in range(1000):
+        tensor.__dlpack__()
+        tensor.__dlpack__(max_version=(1, 0))
+    capsule = tensor.__dlpack__()
+
+    class Holder:
+        def __dlpack__(self, **named):
+            return capsule
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    assert opsmith.from_dlpack(Holder()).tolist() == [1, 1, 1, 1]
+    with pytest.raises(TypeError, match="not used before"):
+        opsmith.from_dlpack(Holder())
+
+
+def test_memory_that_must_not_be_written_is_copied():
+    array = np.arange(3.0)
+    array.flags.writeable = False
+    tensor = opsmith.from_dlpack(array)
+    assert tensor.data_ptr() != array.ctypes.data
+    tensor += 1
+    assert array.tolist() == [0, 1, 2] and tensor.tolist() == [1, 2, 3]
+    shared = opsmith.asarray(array)
+    shared += 1
+    assert array.tolist() == [0, 1, 2]
+    with pytest.raises((BufferError, ValueError)):
+        opsmith.from_dlpack(array, copy=False)
+
+
+def test_the_version_without_flags():
+    class Old:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, stream=None):
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    array = np.arange(3.0)
+    tensor = opsmith.from_dlpack(Old(array))
+    assert tensor.data_ptr() == array.ctypes.data
+    get = ctypes.pythonapi.PyCapsule_IsValid
+    get.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    assert get(tensor.__dlpack__(), b"dltensor") and get(tensor.__dlpack__(max_version=(1, 3)), b"dltensor_versioned")
+
+
+def test_copies_on_demand():
+    array = np.arange(3.0)
+    assert opsmith.from_dlpack(array, copy=True).data_ptr() != array.ctypes.data
+    assert opsmith.asarray(array, copy=True).data_ptr() != array.ctypes.data
+    assert opsmith.asarray(array, copy=False).data_ptr() == array.ctypes.data
+    assert opsmith.asarray(array, dtype="float32").dtype is opsmith.float32
+    with pytest.raises(ValueError, match="needs a copy"):
+        opsmith.asarray(array, dtype="float32", copy=False)
+    with pytest.raises(ValueError, match="without a copy"):
+        opsmith.asarray([1, 2], copy=False)
+    assert np.array(opsmith.ones([2]), copy=True).tolist() == [1, 1]
+
+
+def test_gradients_are_not_lost_silently():
+    x = opsmith.ones([2]).requires_grad_()
+    with pytest.raises(BufferError, match="detach"):
+        x.__dlpack__()
+    with pytest.raises(BufferError, match="detach"):
+        memoryview(x)
+    with pytest.raises(TypeError, match="detach"):
+        x.numpy()
+    assert x.numpy(force=True).tolist() == x.detach().numpy().tolist() == [1, 1]
+
+
+def test_other_orders_of_bytes_and_types():
+    assert opsmith.asarray(np.array([1, 256], dtype=">i4")).tolist() == [1, 256]
+    assert opsmith.asarray(np.array([1.5], dtype=">f8")).tolist() == [1.5]
+    with pytest.raises(TypeError):
+        opsmith.asarray(np.array(["a"]))
+    with pytest.raises(TypeError):
+        opsmith.asarray(np.array([object()]))
+    x = opsmith.tensor([1.5, 2.0], dtype="bfloat16")
+    assert x.numpy().dtype == np.float32 and opsmith.from_dlpack(x).dtype is opsmith.bfloat16
+    with pytest.raises(BufferError, match="no format"):
+        memoryview(x)
+
+
+def test_bytes_that_are_no_truth_values_are_an_error():
+    array = np.array([0, 1, 2], dtype=np.uint8).view(bool)
+    for make in (opsmith.from_dlpack, opsmith.asarray, opsmith.tensor):
+        with pytest.raises((BufferError, ValueError), match="neither 0 nor 1"):
+            make(array)
+
+
+def test_a_buffer_without_strides_needs_rows_without_gaps():
+    x = opsmith.ones([2, 3])
+    assert bytes(x) == b"\0\0\x80\x3f" * 6
+    assert np.frombuffer(x, dtype=np.float32).tolist() == [1.0] * 6
+    with pytest.raises((BufferError, ValueError)):
+        np.frombuffer(x.T, dtype=np.float32)
+
+
+def test_functions_of_numpy_take_tensors():
+    x = opsmith.tensor([1.0, 4.0])
+    assert np.sqrt(x).tolist() == [1.0, 2.0] and np.sum(x) == 5.0
+    assert np.stack([x, x]).shape == (2, 2)
+
+
+def test_pytorch_exchanges_memory():
+    torch = pytest.importorskip("torch")
+    given = torch.arange(6.0).reshape(2, 3)
+    tensor = opsmith.from_dlpack(given)
+    assert tensor.data_ptr() == given.data_ptr()
+    back = torch.from_dlpack(tensor)
+    assert back.data_ptr() == given.data_ptr() and torch.equal(back, given)
+    half = torch.ones(2, dtype=torch.bfloat16)
+    assert opsmith.from_dlpack(half).dtype is opsmith.bfloat16

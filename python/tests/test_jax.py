@@ -1,0 +1,225 @@
+"""The bridge to JAX: values, gradients, `jit` and `vmap` of operators are those of opsmith and of JAX."""
+
+import concurrent.futures
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import guide
+import opsmith
+from opsmith._signature import MISSING, chosen
+from opsmith._signature import mapped as mapped_own
+
+jax = pytest.importorskip("jax", reason="JAX is not installed")
+import jax.numpy as jnp  # noqa: E402
+
+import opsmith.jax  # noqa: E402
+
+ENTRIES = {entry.name: entry for entry in chosen(opsmith, None)}
+REFUSED = opsmith.jax.unsupported()
+# Entries whose derivative is declared not to exist.
+WITHOUT_DERIVATIVE = {"histc", "heaviside", "linalg_lu_factor_ex"}
+# Elements of memory that nothing was written into.
+WITHOUT_VALUES = {"empty_like", "new_empty", "new_empty_strided"}
+
+
+@pytest.fixture(autouse=True)
+def wide_numbers():
+    """Numbers of 64 bits, as opsmith has them."""
+    with jax.enable_x64(True):
+        yield
+
+
+def calls(name):
+    """The samples of an operator, with tensors of opsmith."""
+    entry = ENTRIES[name]
+    for positional, named in entry.calls():
+        given = {argument: one for (argument, *_), one in zip(entry.arguments, positional) if one is not MISSING}
+        yield {**given, **named}
+
+
+def to_jax(value):
+    return mapped_own(value, opsmith.jax.to_jax)
+
+
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name not in REFUSED and name not in WITHOUT_VALUES])
+def test_values_and_gradients_are_those_of_opsmith(name):
+    function = opsmith.jax.operator(name)
+    entry = ENTRIES[name]
+    differentiable = entry.is_differentiable() and name not in WITHOUT_DERIVATIVE
+    for given in calls(name):
+        own = {key: mapped_own(value, tracked if differentiable else lambda one: one) for key, value in given.items()}
+        expected = opsmith.call(name, **own)
+        expected = list(expected) if isinstance(expected, tuple) else [expected]
+
+        arrays, rebuilt = split(given)
+        run = jax.jit(lambda *arrays: function(**rebuilt(arrays)))
+        if name == "index.Tensor" and any(one.dtype is opsmith.bool_ for one in leaves_of(own.values())):
+            with pytest.raises(NotImplementedError, match="sizes of the results are known after a run only"):
+                run(*arrays)
+            continue
+        found = run(*arrays)
+        found = list(found) if isinstance(found, (list, tuple)) else [found]
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(one), np.asarray(other.detach()), rtol=1e-5, atol=1e-6)
+            assert one.dtype == np.asarray(other.detach()).dtype
+
+        leaves = [one for one in leaves_of(own.values()) if one.requires_grad]
+        flowing = [one for one in expected if one.requires_grad]
+        if not flowing or not leaves or any(one.dtype.is_complex for one in [*leaves, *flowing]):
+            continue
+        gradients = opsmith.grad([one.sum() for one in flowing], leaves)
+
+        def total(*arrays):
+            results = function(**rebuilt(arrays))
+            results = list(results) if isinstance(results, (list, tuple)) else [results]
+            return sum(one.sum() for one, other in zip(results, expected) if other.requires_grad)
+
+        places = tuple(at for at, array in enumerate(arrays) if jnp.issubdtype(array.dtype, jnp.inexact))
+        for one, other in zip(jax.grad(total, places)(*arrays), gradients, strict=True):
+            other = np.zeros(one.shape) if other is None else np.asarray(other.detach())
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-4, atol=1e-5)
+
+
+def tracked(tensor):
+    inexact = tensor.dtype.is_floating_point or tensor.dtype.is_complex
+    return tensor.detach().requires_grad_() if inexact else tensor
+
+
+def leaves_of(values):
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from leaves_of(value)
+        elif isinstance(value, opsmith.Tensor):
+            yield value
+
+
+def split(given):
+    """The arrays of arguments, and a function that puts others in their places."""
+    arrays = [opsmith.jax.to_jax(one) for one in leaves_of(given.values())]
+
+    def rebuilt(others):
+        rest = iter(others)
+        return {key: mapped_own(value, lambda _: next(rest)) for key, value in given.items()}
+
+    return arrays, rebuilt
+
+
+def test_every_operator_is_a_function_or_listed_with_the_reason():
+    assert 480 < len(ENTRIES) - len(REFUSED) < len(ENTRIES)
+    assert REFUSED["nonzero"] == "sizes of its results are known after a run only"
+    assert "draws random numbers" in REFUSED["native_dropout"] and "transpose.int" not in REFUSED
+    with pytest.raises(NotImplementedError, match="`nonzero` cannot be an operator of JAX"):
+        opsmith.jax.operator("nonzero")
+    with pytest.raises(LookupError, match="there is no operator 'nosuch'"):
+        opsmith.jax.operator("nosuch")
+
+
+def test_overloads_are_chosen_by_arguments():
+    x = jnp.array([[1.0, 3.0], [4.0, 2.0]])
+    assert opsmith.jax.call("add", x, 1).tolist() == [[2, 4], [5, 3]]
+    assert opsmith.jax.call("add", x, x, alpha=2).tolist() == [[3, 9], [12, 6]]
+    assert opsmith.jax.call("max", x).item() == 4
+    values, indices = opsmith.jax.call("max", x, 1)
+    assert values.tolist() == [3, 4] and indices.tolist() == [1, 0]
+    with pytest.raises(TypeError, match="no overload of `add` takes these arguments"):
+        opsmith.jax.call("add", x, "one")
+
+
+def test_transforms():
+    tanh = opsmith.jax.operator("tanh")
+    x = jnp.array([0.5, -1.0, 2.0])
+    loss, same = (lambda x: (tanh(x) ** 2).sum()), (lambda x: (jnp.tanh(x) ** 2).sum())
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(x), jax.grad(same)(x), rtol=1e-6)
+    np.testing.assert_allclose(jax.jacrev(jax.jacrev(loss))(x), jax.hessian(same)(x), rtol=1e-5)
+    batched = jax.vmap(lambda a, b: opsmith.jax.call("matmul", a, b), in_axes=(0, None))
+    a, b = jnp.arange(24.0).reshape(2, 3, 4), jnp.arange(8.0).reshape(4, 2)
+    np.testing.assert_allclose(batched(a, b), a @ b)
+    np.testing.assert_allclose(jax.vmap(jax.grad(loss))(jnp.stack([x, x * 2])), jax.vmap(jax.grad(same))(jnp.stack([x, x * 2])))
+
+
+def test_gradients_of_complex_numbers_are_those_of_jax():
+    x, y = jnp.array([0.3 + 0.4j, -1.0 + 2.0j]), jnp.array([1.5 - 0.5j, 0.2 + 0.1j])
+    mul, exp = opsmith.jax.operator("mul"), opsmith.jax.operator("exp")
+
+    def loss(multiply, exponential):
+        return lambda x, y: (exponential(multiply(x, y)) * (2 - 1j)).real.sum()
+
+    ours, theirs = loss(mul, exp), loss(jnp.multiply, jnp.exp)
+    for one, other in zip(jax.grad(ours, (0, 1))(x, y), jax.grad(theirs, (0, 1))(x, y), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    twice = lambda function: jax.grad(lambda x: jnp.abs(jax.grad(function)(x, y)).sum())(x)  # noqa: E731
+    np.testing.assert_allclose(twice(ours), twice(theirs), rtol=1e-5)
+
+
+def test_numbers_of_32_bits_are_enough():
+    with jax.enable_x64(False):
+        x = jnp.arange(6.0).reshape(3, 2)
+        assert opsmith.jax.call("index_select", x, 0, jnp.array([0, 2])).tolist() == [[0, 1], [4, 5]]
+        assert opsmith.jax.call("argmax", x, 0).dtype == jnp.int32
+
+
+def test_mistakes_are_exceptions_when_jax_traces():
+    with pytest.raises(opsmith.ShapeError, match="the inner sizes of the product differ"):
+        jax.jit(lambda x: opsmith.jax.call("matmul", x, x))(jnp.ones((2, 3)))
+    with pytest.raises(TypeError, match="do not fit"):
+        opsmith.jax.operator("gelu")(jnp.ones(2), nothing=1)
+
+
+def test_programs_call_the_handler_on_the_memory_of_jax():
+    gelu = opsmith.jax.operator("gelu")
+    x = jnp.ones(3)
+    assert "opsmith_call" in jax.jit(gelu).lower(x).as_text()
+    assert "opsmith_call" in jax.jit(jax.grad(lambda x: gelu(x).sum())).lower(x).as_text()
+    program = jax.export.export(jax.jit(gelu), disabled_checks=[jax.export.DisabledSafetyCheck.custom_call("opsmith_call")])(x)
+    again = jax.export.deserialize(program.serialize())
+    np.testing.assert_allclose(again.call(x), gelu(x))
+
+
+def test_a_saved_program_runs_in_another_process(tmp_path):
+    gelu = opsmith.jax.operator("leaky_relu")
+    checks = [jax.export.DisabledSafetyCheck.custom_call("opsmith_call")]
+    program = jax.export.export(jax.jit(lambda x: gelu(x, 0.5)), disabled_checks=checks)(jnp.ones(3, dtype=jnp.float32))
+    (tmp_path / "program").write_bytes(program.serialize())
+    text = """
+import pathlib, jax, numpy, opsmith.jax
+program = jax.export.deserialize(bytearray(pathlib.Path("program").read_bytes()))
+print(program.call(numpy.array([-2, 0, 3], dtype="float32")).tolist())
+"""
+    run = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True)
+    assert run.stdout.strip() == "[-1.0, 0.0, 3.0]", run.stderr
+
+
+def test_mistakes_in_elements_are_errors_of_the_program():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="index_select"):
+        opsmith.jax.call("index_select", jnp.ones((3, 2)), 0, jnp.array([7])).block_until_ready()
+
+
+def test_threads_run_programs():
+    gelu = jax.jit(opsmith.jax.operator("gelu"))
+    inputs = [jnp.full(1000, float(at)) for at in range(8)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: [gelu(x).sum().item() for _ in range(20)], inputs))
+    assert all(len(set(one)) == 1 for one in found) and len({one[0] for one in found}) == 8
+
+
+def test_arrays_are_not_written():
+    x = jnp.ones(3)
+    own = opsmith.jax.asarray(x)
+    own += 1
+    assert x.tolist() == [1, 1, 1] and opsmith.jax.to_jax(own).tolist() == [2, 2, 2]
+
+
+def test_the_blocks_of_the_guide_run(monkeypatch, tmp_path):
+    with jax.enable_x64(False):
+        guide.run("JAX", monkeypatch, tmp_path)
+
+
+def test_examples_run():
+    import doctest
+
+    with jax.enable_x64(False):
+        failed, count = doctest.testmod(opsmith.jax, extraglobs={"jax": jax, "opsmith": opsmith})
+    assert failed == 0 and count == 5

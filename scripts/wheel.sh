@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Builds the wheel of the Python package, installs it in a new environment, and runs its tests from there:
+#   scripts/wheel.sh            a wheel for Linux, in target/wheels
+#   scripts/wheel.sh --sdist    from the source distribution, as `pip install` of it does where cargo is
+# Needs python3 with venv and pip. OPSMITH_OPTIMISED has other choices of packages for cargo, with which the library of
+# other optimised programs is used rather than compiled again; `.ci/run` gives it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+environment=$(mktemp -d)
+trap 'rm -rf "$environment"' EXIT
+
+python3 -m venv "$environment"
+pip() { "$environment/bin/pip" install --quiet --disable-pip-version-check "$@"; }
+pip numpy pytest mypy pyright safetensors
+
+if [ "${1:-}" = --sdist ]; then
+  pip "maturin>=1.14,<2"
+  rm -rf target/sdist
+  PATH="$environment/bin:$PATH" maturin sdist --manifest-path python/Cargo.toml --out target/sdist
+  pip target/sdist/opsmith-*.tar.gz
+else
+  # shellcheck disable=SC2086
+  cargo build --release ${OPSMITH_OPTIMISED:--p opsmith-python}
+  rm -rf target/wheels
+  scripts/pack.py target/release/lib_opsmith.so target/wheels
+  pip target/wheels/opsmith-*.whl
+fi
+
+# Away from the checkout, so that the installed package is imported.
+cd "$environment"
+bin/python -X importtime -c "import opsmith" 2>&1 | tail -n 1
+PATH="$environment/bin:$PATH" bin/python -m pytest -q --no-header -p no:cacheprovider "$root/python/tests"
