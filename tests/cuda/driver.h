@@ -1,4 +1,4 @@
-// What kernels of tests ask of the stand-in for the driver (driver.cc) beyond the driver's own functions.
+// Functions of the stand-in for the driver (driver.cc) beyond the driver's own, for kernels of tests.
 
 #pragma once
 
@@ -11,6 +11,6 @@ int standin_launch(void *stream, void (*kernel)(void *), const void *arguments, 
 int standin_is_device(const void *address);
 // Counts as refused if this thread has not entered the context.
 void standin_expect_context(void);
-// Loses the context, as a touch of an address that is nobody's does.
+// Loses the context, as an access outside of all blocks does.
 void standin_lose(void);
 }

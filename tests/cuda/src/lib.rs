@@ -1,10 +1,14 @@
-//! A stand-in for the driver of CUDA's devices (`driver.cc`), compiled for tests of several crates.
+//! Stand-ins for the driver of CUDA's devices (`driver.cc`) and for NVRTC (`nvrtc.cc`), compiled for tests of several crates.
 //!
 //! In: a folder that only one test program uses, which is emptied. Out: libraries in it, for `LD_LIBRARY_PATH`. Must not know
 //! the crates that are tested.
 
 use std::path::Path;
 use std::process::Command;
+
+/// `emulate.h` and the headers that it includes.
+const HEADERS: [&str; 6] =
+    ["emulate.h", "module.h", "emulate/threads.h", "emulate/numbers.h", "emulate/math.h", "emulate/table.h"];
 
 /// Fills a folder with the stand-in, under the names by which the driver is looked for.
 pub fn driver(folder: &Path) {
@@ -21,6 +25,25 @@ pub fn runtime(folder: &Path) -> String {
     compile("cudart.cc", &folder.join("libcudart.so"), &["-Wl,-soname,libcudart.so.13", &driver]);
     std::os::unix::fs::symlink("libcudart.so", folder.join("libcudart.so.13")).unwrap();
     format!("-cudart shared -L{}", folder.display())
+}
+
+/// Adds a stand-in for NVRTC, under the names by which it is looked for, and the headers that it compiles texts with.
+///
+/// The driver's folder will do: this one is not emptied.
+pub fn nvrtc(folder: &Path) {
+    std::fs::create_dir_all(folder.join("emulate")).unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for header in HEADERS {
+        std::fs::copy(sources.join(header), folder.join(header)).unwrap();
+    }
+    compile("nvrtc.cc", &folder.join("libnvrtc.so"), &["-pthread", "-Wl,-soname,libnvrtc.so.13"]);
+    _ = std::fs::remove_file(folder.join("libnvrtc.so.13"));
+    std::os::unix::fs::symlink("libnvrtc.so", folder.join("libnvrtc.so.13")).unwrap();
+}
+
+/// The header that makes a text of kernels one for the host's compiler, for tests without the driver.
+pub fn emulation() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("emulate.h")
 }
 
 /// Fills a folder with libraries of those names that cannot be loaded, which is as good as none.

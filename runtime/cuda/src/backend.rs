@@ -1,0 +1,135 @@
+//! The implementation of the interface of devices.
+//!
+//! In: requests of the runtime. Out: work of streams. Must not know tensors.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use opsmith_core::Backend;
+use opsmith_runtime::backend::{
+    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, Queue, StreamId, Ticket,
+};
+use opsmith_runtime::{Result, Scalar};
+
+use crate::compile::Function;
+use crate::device::{device, existing};
+use crate::driver;
+use crate::launch;
+use crate::movement::{self, Place};
+use crate::stream;
+
+struct Cuda;
+
+opsmith_runtime::backend::register!(Backend::Cuda, &Cuda);
+
+fn place(queue: Queue) -> Result<Place> {
+    Ok(Place { device: device(queue.device)?, stream: stream::of(queue)? })
+}
+
+// SAFETY: blocks of the allocator do not overlap, and are reused in the order of streams; a wait returns when the driver's
+// stream has passed the point; bytes of the host are copied before `transfer` returns.
+unsafe impl DeviceRuntime for Cuda {
+    fn allocate(&self, index: u16, bytes: usize) -> Result<NonNull<u8>> {
+        let device = device(index)?;
+        device.memory.allocate(device.context, bytes)
+    }
+
+    unsafe fn release(&self, index: u16, memory: NonNull<u8>, _: usize, last_use: Ticket) {
+        if let Some(device) = existing(index) {
+            device.memory.release(memory, last_use);
+        }
+    }
+
+    unsafe fn transfer(&self, queue: Queue, to: Address, from: Address, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let place = place(queue)?;
+        let address = |address: Address| address.start.addr() as u64;
+        match (to.device.backend, from.device.backend) {
+            (Backend::Cuda, Backend::Cuda) if to.device == from.device => {
+                // SAFETY: the caller's promise.
+                unsafe { movement::copy(place, to.start, from.start, bytes) }
+            }
+            (Backend::Cuda, Backend::Cuda) => {
+                let context = place.stream.context;
+                let (target, source) =
+                    (driver::context(to.device.index)?, driver::context(from.device.index)?);
+                let _entered = context.enter()?;
+                let peer = if target.index == context.index { source } else { target };
+                context.open_peer(peer);
+                let (target, source) = (target.raw(), source.raw());
+                // SAFETY: the caller's promise; both contexts are retained for the life of the process.
+                let code = unsafe {
+                    let copy = context.api().cuMemcpyPeerAsync;
+                    copy(address(to), target, address(from), source, bytes, place.stream.raw())
+                };
+                context.check(code, format_args!("copy {bytes} bytes to {}", to.device))
+            }
+            (Backend::Cuda, _) => {
+                // SAFETY: the caller's promise.
+                unsafe { place.device.staging.send(place.stream, address(to), from.start, bytes) }
+            }
+            _ => {
+                let context = place.stream.context;
+                let _entered = context.enter()?;
+                // SAFETY: the caller's promise; the driver writes host bytes before the stream has passed the copy.
+                let code = unsafe {
+                    let copy = context.api().cuMemcpyDtoHAsync_v2;
+                    copy(to.start.cast(), address(from), bytes, place.stream.raw())
+                };
+                context.check(code, format_args!("copy {bytes} bytes to the host"))
+            }
+        }
+    }
+
+    unsafe fn convert(&self, queue: Queue, to: Elements<'_>, from: Elements<'_>) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { movement::convert(place(queue)?, to, from) }
+    }
+
+    unsafe fn fill(&self, queue: Queue, to: Elements<'_>, value: Scalar) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { movement::fill(place(queue)?, to, value) }
+    }
+
+    unsafe fn accumulate(&self, queue: Queue, to: Elements<'_>, from: Elements<'_>) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { movement::accumulate(place(queue)?, to, from) }
+    }
+
+    fn stream(&self, index: u16) -> Result<StreamId> {
+        Ok(stream::own(driver::context(index)?)?.id())
+    }
+
+    fn ticket(&self, queue: Queue) -> Result<Ticket> {
+        Ok(stream::of(queue)?.ticket())
+    }
+
+    fn follow(&self, queue: Queue, ticket: Ticket) -> Result<()> {
+        stream::of(queue)?.follow(ticket)
+    }
+
+    fn wait(&self, index: u16, ticket: Ticket) -> Result<()> {
+        stream::wait(ticket)?;
+        existing(index).map_or(Ok(()), |device| device.check_reports())
+    }
+
+    fn function(&self, index: u16, source: &'static DeviceSource, instance: &str) -> Result<FunctionId> {
+        let function = device(index)?.function(source, instance)?;
+        Ok(FunctionId(std::ptr::from_ref(function).expose_provenance() as u64))
+    }
+
+    unsafe fn launch(
+        &self,
+        queue: Queue,
+        function: FunctionId,
+        grid: Grid,
+        parameters: &[*const c_void],
+    ) -> Result<()> {
+        let place = place(queue)?;
+        let function = std::ptr::with_exposed_provenance::<Function>(function.0 as usize);
+        // SAFETY: the caller's promise: the function is one of `function`, which live as long as the process.
+        unsafe { launch::launch(place.stream, place.device.status()?, &*function, grid, parameters) }
+    }
+}

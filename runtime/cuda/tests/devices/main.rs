@@ -1,0 +1,24 @@
+//! The devices on stand-ins for the driver and the compiler, which run kernels on the host.
+//!
+//! The loader reads `LD_LIBRARY_PATH` when a process starts, so each test starts this program again, with one part to do.
+//! The stand-in's memory is closed to the host, its streams run their work as late as they may, and new memory is poisoned:
+//! a missing wait or order gives wrong results or ends the process.
+
+mod common;
+mod costs;
+mod failures;
+mod kernels;
+mod memory;
+mod movement;
+mod streams;
+
+/// Does the part that a test asks for.
+#[test]
+fn worker() {
+    let Ok(part) = std::env::var(common::PART) else { return };
+    let all = [costs::PARTS, failures::PARTS, kernels::PARTS, memory::PARTS, movement::PARTS, streams::PARTS]
+        .concat();
+    let (_, work) = all.iter().find(|(name, _)| *name == part).expect("the part exists");
+    work();
+    println!("DONE {part}");
+}
