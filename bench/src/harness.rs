@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use opsmith::Tensor;
 use opsmith::graph::Graph;
+use opsmith::profile::{self, Event, Kind};
 use serde_json::{Map, Value, json};
 
 use crate::Arguments;
@@ -54,6 +55,8 @@ pub struct Harness {
     /// Whether each case runs once and nothing is timed.
     is_once: bool,
     limits: Option<PathBuf>,
+    /// The operator that the current case calls, if it calls one alone.
+    operator: Option<String>,
     measured_limits: Option<(Instant, Map<String, Value>)>,
 }
 
@@ -66,6 +69,7 @@ impl Harness {
             gate: Duration::from_secs_f64(arguments.gate),
             is_once: arguments.once,
             limits: arguments.limits.clone(),
+            operator: None,
             measured_limits: None,
         }
     }
@@ -94,18 +98,21 @@ impl Harness {
     /// # Panics
     /// If a call fails: its time says nothing.
     pub fn case<R: Outcome>(&mut self, name: &str, work: Work, mut call: impl FnMut() -> R) -> Option<f64> {
-        if name.contains(&self.only)
-            && let Some(error) = call().error()
-        {
-            panic!("{name} failed: {error}");
+        if name.contains(&self.only) {
+            if let Some(error) = call().error() {
+                panic!("{name} failed: {error}");
+            }
+            self.operator = called(&mut call);
         }
-        self.timed(name, work, |count| {
+        let median = self.timed(name, work, |count| {
             let start = Instant::now();
             for _ in 0..count {
                 black_box(call());
             }
             start.elapsed()
-        })
+        });
+        self.operator = None;
+        median
     }
 
     /// Times the number of calls that `timer` receives. Returns the median of one call, as [`Harness::case`].
@@ -166,6 +173,9 @@ impl Harness {
                 line[format!("lim_{limit}")] = value.cloned().unwrap_or_default();
             }
         }
+        if let Some(operator) = &self.operator {
+            line["op"] = operator.as_str().into();
+        }
         if work.bytes > 0.0 {
             line["gbs"] = rounded(work.bytes / median, 3);
         }
@@ -187,6 +197,23 @@ impl Harness {
         let output = Command::new(program).arg("--quick").output();
         let limits = output.ok().and_then(|output| serde_json::from_slice(&output.stdout).ok());
         self.measured_limits = Some((Instant::now(), limits.unwrap_or_default()));
+    }
+}
+
+/// The operator of a call that is of one operator alone, by its full name: a profile has it. Calls that profile
+/// themselves have none.
+fn called<R>(call: &mut impl FnMut() -> R) -> Option<String> {
+    let (result, profile) = profile::profile(call).ok()?;
+    black_box(result);
+    let is_call = |event: &&Event| event.kind == Kind::Call;
+    let inside_call = |event: &Event| {
+        let parent = event.parent.and_then(|index| profile.events.get(index as usize));
+        parent.is_some_and(|parent| parent.kind != Kind::Range)
+    };
+    let mut calls = profile.events.iter().filter(is_call).filter(|event| !inside_call(event));
+    match (calls.next(), calls.next()) {
+        (Some(only), None) => profile.operator_of(only).map(|operator| operator.name.clone()),
+        _ => None,
     }
 }
 

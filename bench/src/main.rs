@@ -13,6 +13,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use opsmith::Device;
 
 use harness::Harness;
 
@@ -35,9 +36,19 @@ struct Arguments {
     /// with each case
     #[arg(long, value_name = "PROGRAM")]
     limits: Option<PathBuf>,
+    /// Times operators on a device in place of all other cases: `cuda`, `cuda:1`
+    #[arg(long, value_parser = device)]
+    device: Option<Device>,
     /// Longest wait for a quiet machine before a case, in seconds
     #[arg(long, env = "GATE_S", default_value_t = 60.0)]
     gate: f64,
+}
+
+fn device(name: &str) -> Result<Device, String> {
+    match Device::from_name(name) {
+        Some(device) if device != Device::CPU => Ok(device),
+        _ => Err("not a device such as `cuda` or `cuda:1`".to_owned()),
+    }
 }
 
 fn main() -> Result<ExitCode> {
@@ -47,7 +58,10 @@ fn main() -> Result<ExitCode> {
         [threads] => {
             let mut harness = Harness::new(*threads, &arguments);
             harness.print_info();
-            groups::run(&mut harness)?;
+            match arguments.device {
+                None => groups::run(&mut harness)?,
+                Some(device) => groups::device::run(&mut harness, device)?,
+            }
         }
         // State that a process sets up for one number of threads must not influence another's.
         several => {

@@ -6,6 +6,8 @@
 //! dispatcher, gradients or the spec.
 
 pub mod cpu;
+pub mod cuda;
+pub mod device;
 pub mod einsum;
 pub mod fourier;
 pub mod host;

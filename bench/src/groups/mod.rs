@@ -2,6 +2,7 @@
 
 mod aot;
 mod conv;
+pub mod device;
 mod ew;
 mod generator;
 mod graph;

@@ -4,7 +4,7 @@
 //! not recorded.
 
 use opsmith::Result;
-use opsmith::profile::{ProfileError, ProfileOptions, Profiler};
+use opsmith::profile::{Limits, ProfileError, ProfileOptions, Profiler};
 use serde_json::json;
 
 use super::ones;
@@ -14,6 +14,7 @@ pub fn run(harness: &mut Harness) -> anyhow::Result<()> {
     if !harness.wants("profile.") {
         return Ok(());
     }
+    harness.line("profile.limits", serde_json::to_value(Limits::measure())?);
     calls(harness)?;
     files(harness)
 }
@@ -48,6 +49,9 @@ fn files(harness: &mut Harness) -> anyhow::Result<()> {
     let path = std::env::temp_dir().join(format!("opsmith-bench-{}.json", std::process::id()));
     harness.case("profile.save_1e6", CALL, || profile.save(&path));
     harness.case("profile.trace_1e6", CALL, || profile.save_trace(&path));
+    let perfetto = path.with_extension("perfetto-trace");
+    harness.case("profile.perfetto_1e6", CALL, || profile.save_trace(&perfetto));
+    std::fs::remove_file(&perfetto).ok();
     harness.case("profile.averages_1e6", CALL, || {
         Ok::<_, ProfileError>(profile.key_averages(opsmith::profile::Group::Operator))
     });

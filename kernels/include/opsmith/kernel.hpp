@@ -215,6 +215,23 @@ std::int64_t broadcast_stride(const View<T>& operand, int dim, int ndim) {
   return own < 0 || operand.sizes[own] == 1 ? 0 : operand.strides[own];
 }
 
+inline std::string shape_text(const std::int64_t* sizes, int ndim) {
+  std::string text = "(";
+  for (int dim = 0; dim < ndim; ++dim) text += (dim > 0 ? ", " : "") + std::to_string(sizes[dim]);
+  return text + ")";
+}
+
+/// An Error unless the operand's sizes are 1 or those of a shape, counted from the last dimension.
+template <class T>
+void require_broadcast(const View<T>& operand, const std::int64_t* sizes, int ndim) {
+  bool fits = operand.ndim <= ndim;
+  for (int dim = 0; fits && dim < operand.ndim; ++dim) {
+    fits = operand.sizes[dim] == 1 || operand.sizes[dim] == sizes[ndim - operand.ndim + dim];
+  }
+  require(fits, "the shape " + shape_text(operand.sizes, operand.ndim) + " does not broadcast to " +
+                    shape_text(sizes, ndim));
+}
+
 template <class T>
 T* row(const View<T>& operand, const std::int64_t* index, int outer, int ndim) {
   std::int64_t position = 0;
@@ -239,10 +256,11 @@ void map_contiguous(std::int64_t length, Function& function, Out* out, const In*
 }
 }  // namespace detail
 
-/// Writes `function(inputs' elements...)` to each element of the output, inputs broadcast to it.
-/// An input may be the output itself.
+/// Writes `function(inputs' elements...)` to each element of the output, inputs broadcast to it; an Error if one does not
+/// broadcast. An input may be the output itself.
 template <class Out, class Function, class... In>
 void map(View<Out> out, Function&& function, View<const In>... inputs) {
+  (detail::require_broadcast(inputs, out.sizes, out.ndim), ...);
   if (out.is_contiguous() && (detail::same_contiguous(inputs, out) && ...)) {
     return detail::map_contiguous(out.numel(), function, out.data, inputs.data...);
   }
@@ -259,10 +277,11 @@ void map(View<Out> out, Function&& function, View<const In>... inputs) {
 }
 
 /// Calls `body(inputs' elements...)` for each index of the first view's shape, in row-major order, the
-/// others broadcast to it.
+/// others broadcast to it; an Error if one does not broadcast.
 template <class Body, class First, class... Rest>
 void for_each(Body&& body, View<First> first, View<Rest>... rest) {
   const int ndim = first.ndim;
+  (detail::require_broadcast(rest, first.sizes, ndim), ...);
   for_each_index(first.sizes, ndim, [&](const std::int64_t* index) {
     body(*detail::row(first, index, ndim, ndim), *detail::row(rest, index, ndim, ndim)...);
   });

@@ -23,17 +23,7 @@ pub fn sum_to_size<T: Element<Compute: Arithmetic>>(
     size: &[i64],
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let added = self_.dim().checked_sub(size.len());
-    let fits = |added: usize| {
-        size.iter().zip(&self_.sizes()[added..]).all(|(&wanted, &given)| wanted == given || wanted == 1)
-    };
-    let Some(added) = added.filter(|&added| fits(added)) else {
-        return Err(Error::shape(format!(
-            "the shape {} cannot be summed to {}, because that does not broadcast to it",
-            ShapeText(self_.sizes()),
-            ShapeText(size)
-        )));
-    };
+    let added = added_dims(self_.sizes(), size)?;
     expect_sizes(out.sizes(), size)?;
     // The output in the input's number of dimensions.
     let mut sizes = Dims::from_elem(1, added);
@@ -49,6 +39,23 @@ pub fn sum_to_size<T: Element<Compute: Arithmetic>>(
         return copy_into(&self_, &mut whole);
     }
     reduce::sum(self_, Some(&summed), true, whole)
+}
+
+/// The dimensions that broadcasting from `size` adds.
+///
+/// # Errors
+/// As [`sum_to_size`].
+pub(crate) fn added_dims(sizes: &[i64], size: &[i64]) -> Result<usize> {
+    let fits = |added: usize| {
+        size.iter().zip(&sizes[added..]).all(|(&wanted, &given)| wanted == given || wanted == 1)
+    };
+    sizes.len().checked_sub(size.len()).filter(|&added| fits(added)).ok_or_else(|| {
+        Error::shape(format!(
+            "the shape {} cannot be summed to {}, because that does not broadcast to it",
+            ShapeText(sizes),
+            ShapeText(size)
+        ))
+    })
 }
 
 /// The gradient of `split_with_sizes`: the pieces one after the other, zeros for those without gradient.
@@ -83,9 +90,7 @@ fn put_parts<T: Element>(
     parts: impl ExactSizeIterator<Item = Result<Layout>>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    if grads.len() != parts.len() {
-        return Err(Error::shape(format!("{} gradients are given for {} pieces", grads.len(), parts.len())));
-    }
+    check_count(grads.len(), parts.len())?;
     for (grad, part) in grads.iter().zip(parts) {
         let part = part?;
         if part.numel() == 0 {
@@ -98,6 +103,17 @@ fn put_parts<T: Element>(
         }
     }
     Ok(())
+}
+
+/// Refuses gradients for another number of pieces.
+///
+/// # Errors
+/// As it says.
+pub(crate) fn check_count(grads: usize, pieces: usize) -> Result<()> {
+    match grads == pieces {
+        true => Ok(()),
+        false => Err(Error::shape(format!("{grads} gradients are given for {pieces} pieces"))),
+    }
 }
 
 /// The gradient of `unfold`: each element of a window adds to the element it shows.
@@ -170,7 +186,11 @@ pub fn as_strided_backward_backward<T: Element<Compute: Arithmetic>>(
     through_memory(&input, &layout, &view, &layout, &mut out)
 }
 
-fn shown(sizes: &[i64], strides: &[i64], offset: i64) -> Result<Layout> {
+/// A layout whose places are numbers.
+///
+/// # Errors
+/// If strides are missing, or it reaches beyond any memory.
+pub(crate) fn shown(sizes: &[i64], strides: &[i64], offset: i64) -> Result<Layout> {
     if strides.len() != sizes.len() {
         return Err(Error::shape("there is not a stride for each dimension"));
     }

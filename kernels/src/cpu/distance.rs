@@ -24,7 +24,7 @@ pub fn cdist_forward<T: Element<Compute: Float>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let norm = Norm::new(p)?;
-    let pairs = Pairs::new(&x1, &x2, out.sizes())?;
+    let pairs = Pairs::new(x1.sizes(), x2.sizes(), out.sizes())?;
     let (a, b) = (elements(&x1), elements(&x2));
     let distances: Scratch<T> = pairs
         .iter()
@@ -48,7 +48,7 @@ pub fn cdist_backward<T: Element<Compute: Float>>(
 ) -> Result<()> {
     let norm = Norm::new(p)?;
     expect_sizes(cdist.sizes(), grad_output.sizes())?;
-    let pairs = Pairs::new(&x1, &x2, grad_output.sizes())?;
+    let pairs = Pairs::new(x1.sizes(), x2.sizes(), grad_output.sizes())?;
     if grad_output.numel() == 0 || x1.numel() == 0 {
         return out.write(std::iter::repeat(T::default()));
     }
@@ -114,7 +114,7 @@ pub fn pdist_backward<T: Element<Compute: Float>>(
     out.write(sums.into_iter().map(T::from_compute))
 }
 
-fn matrix(sizes: &[i64]) -> Result<(usize, usize)> {
+pub(crate) fn matrix(sizes: &[i64]) -> Result<(usize, usize)> {
     match sizes {
         &[rows, columns] => Ok((rows as usize, columns as usize)),
         _ => Err(Error::shape(format!("expected a matrix, got the shape {}", ShapeText(sizes)))),
@@ -123,6 +123,14 @@ fn matrix(sizes: &[i64]) -> Result<(usize, usize)> {
 
 fn elements<T: Element>(view: &View<'_, T>) -> Scratch<T::Compute> {
     Scratch::mapped(&view.to_contiguous(), |element| element.to_compute())
+}
+
+/// Refuses a `p` without a norm.
+///
+/// # Errors
+/// If `p` is negative or NaN.
+pub(crate) fn check_norm(p: f64) -> Result<()> {
+    Norm::new(p).map(drop)
 }
 
 /// Which distance.
@@ -178,22 +186,24 @@ impl Norm {
 }
 
 /// The pairs of rows of two stacks of matrices, as numbers of rows in row-major order.
-struct Pairs {
+pub(crate) struct Pairs {
     axes: Axes<2>,
     width: usize,
 }
 
 impl Pairs {
-    fn new<T: Element>(x1: &View<'_, T>, x2: &View<'_, T>, sizes: &[i64]) -> Result<Pairs> {
+    /// # Errors
+    /// If the shapes do not go together.
+    pub(crate) fn new(x1: &[i64], x2: &[i64], sizes: &[i64]) -> Result<Pairs> {
         let refuse = || {
             Error::shape(format!(
                 "the rows of {} and {} have no distances of the shape {}",
-                ShapeText(x1.sizes()),
-                ShapeText(x2.sizes()),
+                ShapeText(x1),
+                ShapeText(x2),
                 ShapeText(sizes)
             ))
         };
-        let ([first @ .., rows1, width1], [second @ .., rows2, width2]) = (x1.sizes(), x2.sizes()) else {
+        let ([first @ .., rows1, width1], [second @ .., rows2, width2]) = (x1, x2) else {
             return Err(refuse());
         };
         let [batch @ .., out1, out2] = sizes else { return Err(refuse()) };
@@ -201,8 +211,8 @@ impl Pairs {
             return Err(refuse());
         }
         let numbers = |sizes: &[i64]| contiguous_strides(sizes);
-        let of_first = numbers(&x1.sizes()[..x1.dim() - 1]);
-        let of_second = numbers(&x2.sizes()[..x2.dim() - 1]);
+        let of_first = numbers(&x1[..x1.len() - 1]);
+        let of_second = numbers(&x2[..x2.len() - 1]);
         let mut strides1 = broadcast_strides(first, &of_first[..first.len()], batch)?;
         let mut strides2 = broadcast_strides(second, &of_second[..second.len()], batch)?;
         strides1.extend([1, 0]);

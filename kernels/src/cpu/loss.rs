@@ -7,14 +7,14 @@ use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, View
 use super::strides::expect_sizes;
 
 /// Scores of classes `(classes)` or `(samples, classes, places…)`, seen as samples, classes and places.
-struct Scores {
-    samples: usize,
-    classes: usize,
-    places: usize,
+pub(crate) struct Scores {
+    pub samples: usize,
+    pub classes: usize,
+    pub places: usize,
 }
 
 impl Scores {
-    fn new(scores: &[i64], target: &[i64], weight: Option<&[i64]>) -> Result<Scores> {
+    pub(crate) fn new(scores: &[i64], target: &[i64], weight: Option<&[i64]>) -> Result<Scores> {
         let (samples, classes, places) = match scores {
             [] => return Err(Error::shape("scores without dimensions have no classes")),
             [classes] => (&[][..], *classes, &[][..]),

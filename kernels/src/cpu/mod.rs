@@ -11,6 +11,7 @@ pub mod blocks;
 pub mod by_value;
 pub mod convolution;
 mod copy;
+pub mod ctc;
 pub mod distance;
 pub mod factor;
 pub mod fft;
@@ -41,4 +42,4 @@ mod testing;
 mod tiles;
 
 pub use opsmith_runtime::simd;
-pub(crate) use strides::broadcast_strides;
+pub(crate) use strides::{broadcast_strides, expect_sizes, reduced_strides};

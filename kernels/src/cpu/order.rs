@@ -71,14 +71,23 @@ pub fn kthvalue<T: SortKey>(
     values: ViewMut<'_, T>,
     indices: ViewMut<'_, i64>,
 ) -> Result<()> {
-    let length = self_.sizes().get(wrap_dim(dim, self_.dim())?).copied().unwrap_or(1);
+    let place = place_of(k, dim, self_.sizes())?;
+    choose(&self_, dim, keepdim, values, indices, |entries, _| nth(entries, place))
+}
+
+/// The place in order, from 0 on, of the `k`-th element along a dimension.
+///
+/// # Errors
+/// As [`kthvalue`].
+pub(crate) fn place_of(k: i64, dim: i64, sizes: &[i64]) -> Result<usize> {
+    let length = sizes.get(wrap_dim(dim, sizes.len())?).copied().unwrap_or(1);
     if k < 1 || k > length {
         return Err(Error::value(format!(
             "there is no element number {k} of {length} along dimension {dim}"
         ))
         .with_help(format!("use 1 to {length}")));
     }
-    choose(&self_, dim, keepdim, values, indices, |entries, _| nth(entries, (k - 1) as usize))
+    Ok((k - 1) as usize)
 }
 
 /// The element that occurs most often along a dimension, the smallest of several, and the place of its last occurrence.
@@ -144,6 +153,14 @@ fn is_nan<T: Element>(element: T) -> bool {
     matches!(element.to_scalar(), Scalar::Float(value) if value.is_nan())
 }
 
+/// Refuses lines without elements along a dimension.
+pub(crate) fn refuse_empty_lines(sizes: &[i64], dim: usize) -> Result<()> {
+    if sizes.get(dim) == Some(&0) {
+        return Err(Error::shape(format!("there is no element along dimension {dim}")));
+    }
+    Ok(())
+}
+
 /// Writes, for each line, the element at the place that `pick` gives for the line's entries and the number of those that
 /// are not NaN.
 fn choose<T: SortKey>(
@@ -155,9 +172,7 @@ fn choose<T: SortKey>(
     pick: impl Fn(&mut [Entry], usize) -> i64,
 ) -> Result<()> {
     let dim = wrap_dim(dim, input.dim())?;
-    if input.sizes().get(dim) == Some(&0) {
-        return Err(Error::shape(format!("there is no element along dimension {dim}")));
-    }
+    refuse_empty_lines(input.sizes(), dim)?;
     let reduced: Scratch<bool> = (0..input.dim()).map(|other| other == dim).collect();
     let value_strides = reduced_strides(input.sizes(), &reduced, keepdim, values.sizes(), values.strides())?;
     let index_strides =
@@ -178,6 +193,18 @@ fn choose<T: SortKey>(
     Ok(())
 }
 
+/// The median of no elements: NaN.
+///
+/// # Errors
+/// If the type has none.
+pub(crate) fn median_of_nothing<T: Element>() -> Result<T> {
+    let nan = T::from_scalar(Scalar::Float(f64::NAN));
+    if !is_nan(nan) {
+        return Err(Error::shape("no integer is the median of no elements"));
+    }
+    Ok(nan)
+}
+
 fn choose_of_all<T: SortKey>(
     input: &View<'_, T>,
     mut out: ViewMut<'_, T>,
@@ -185,11 +212,7 @@ fn choose_of_all<T: SortKey>(
 ) -> Result<()> {
     let elements = input.to_contiguous();
     if elements.is_empty() {
-        let nan = T::from_scalar(Scalar::Float(f64::NAN));
-        if !is_nan(nan) {
-            return Err(Error::shape("no integer is the median of no elements"));
-        }
-        return out.write([nan]);
+        return out.write([median_of_nothing()?]);
     }
     let mut entries = Scratch::new();
     let numbers = read(&mut entries, elements.iter().copied());
@@ -217,13 +240,7 @@ pub fn histc<T: Element<Compute: Ordered>>(
         low = elements().fold(f64::INFINITY, least);
         high = -elements().map(|x| -x).fold(f64::INFINITY, least);
     }
-    if low == high {
-        (low, high) = (low - 1.0, high + 1.0);
-    }
-    if !low.is_finite() || !high.is_finite() || low > high {
-        return Err(Error::value(format!("the range from {low} to {high} cannot be divided"))
-            .with_help("give finite numbers, `max` above `min`"));
-    }
+    let (low, high) = divisible(low, high)?;
     let number = |x: f64| T::from_scalar(Scalar::Float(x)).to_compute();
     let (first, last, parts) = (number(low), number(high), number(bins as f64));
     let width = Arithmetic::sub(last, first);
@@ -238,6 +255,19 @@ pub fn histc<T: Element<Compute: Ordered>>(
         counts[place as usize] += 1;
     }
     out.write(counts.into_iter().map(|count| T::from_scalar(Scalar::Int(count))))
+}
+
+/// The range that is divided into parts: one around the number if both ends are equal.
+///
+/// # Errors
+/// As [`histc`].
+pub(crate) fn divisible(low: f64, high: f64) -> Result<(f64, f64)> {
+    let (low, high) = if low == high { (low - 1.0, high + 1.0) } else { (low, high) };
+    if !low.is_finite() || !high.is_finite() || low > high {
+        return Err(Error::value(format!("the range from {low} to {high} cannot be divided"))
+            .with_help("give finite numbers, `max` above `min`"));
+    }
+    Ok((low, high))
 }
 
 /// How often each number from 0 on occurs, or the sum of the weights at its places.

@@ -89,9 +89,9 @@ pub fn circular_pad_backward<T: Element<Compute: Arithmetic>>(
 }
 
 /// The element that a place outside a dimension shows, of which a range is not cut off.
-type Place = fn(place: i64, size: i64, kept: Range<i64>) -> Result<i64>;
+pub(crate) type Place = fn(place: i64, size: i64, kept: Range<i64>) -> Result<i64>;
 
-fn around(place: i64, _size: i64, kept: Range<i64>) -> Result<i64> {
+pub(crate) fn around(place: i64, _size: i64, kept: Range<i64>) -> Result<i64> {
     let count = kept.end - kept.start;
     let inside = match place {
         before if before < kept.start => before + count,
@@ -106,7 +106,7 @@ fn around(place: i64, _size: i64, kept: Range<i64>) -> Result<i64> {
     Ok(inside)
 }
 
-fn mirror(place: i64, size: i64, _kept: Range<i64>) -> Result<i64> {
+pub(crate) fn mirror(place: i64, size: i64, _kept: Range<i64>) -> Result<i64> {
     let inside = match place {
         before if before < 0 => -before,
         after if after >= size => 2 * (size - 1) - after,
@@ -120,11 +120,28 @@ fn mirror(place: i64, size: i64, _kept: Range<i64>) -> Result<i64> {
     Ok(inside)
 }
 
-fn nearest(place: i64, size: i64, _kept: Range<i64>) -> Result<i64> {
+pub(crate) fn nearest(place: i64, size: i64, _kept: Range<i64>) -> Result<i64> {
     if size == 0 {
         return Err(Error::shape("a dimension without elements has no edge to repeat"));
     }
     Ok(place.clamp(0, size - 1))
+}
+
+/// Refuses an output of another shape than the padded one, and borders that show elements which are not there: a border's
+/// outermost place is the first to.
+///
+/// # Errors
+/// If the numbers do not fit the shape, or those of [`Place`].
+pub(crate) fn check_border(sizes: &[i64], padding: &[i64], out_sizes: &[i64], place: Place) -> Result<()> {
+    expect_sizes(out_sizes, &padded_sizes(sizes, padding)?)?;
+    for (number, numbers) in padding.chunks_exact(2).enumerate() {
+        let (before, after) = (numbers[0], numbers[1]);
+        let size = sizes[sizes.len() - 1 - number];
+        let kept = (-before).max(0)..size + after.min(0);
+        place(-before, size, kept.clone())?;
+        place(size + after - 1, size, kept)?;
+    }
+    Ok(())
 }
 
 /// For each padded dimension from the first on, the element that each place of the output shows.

@@ -246,14 +246,7 @@ fn masked_select_bits<B: Element>(
     mask: View<'_, bool>,
     mut out: ViewMut<'_, B>,
 ) -> Result<()> {
-    let rank = self_.dim().max(mask.dim());
-    let size = |sizes: &[i64], dim: usize| (dim + sizes.len()).checked_sub(rank).map_or(1, |own| sizes[own]);
-    let sizes: Dims = (0..rank)
-        .map(|dim| match (size(self_.sizes(), dim), size(mask.sizes(), dim)) {
-            (own, 1) => own,
-            (_, other) => other,
-        })
-        .collect();
+    let sizes = together(self_.sizes(), mask.sizes());
     let own = broadcast_strides(self_.sizes(), self_.strides(), &sizes)?;
     let others = broadcast_strides(mask.sizes(), mask.strides(), &sizes)?;
     // SAFETY: the same elements, repeated.
@@ -264,6 +257,18 @@ fn masked_select_bits<B: Element>(
         elements.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element).collect();
     expect_sizes(out.sizes(), &[picked.len() as i64])?;
     out.write(picked)
+}
+
+/// The shape that two shapes broadcast to, if they do.
+pub(crate) fn together(own: &[i64], other: &[i64]) -> Dims {
+    let rank = own.len().max(other.len());
+    let size = |sizes: &[i64], dim: usize| (dim + sizes.len()).checked_sub(rank).map_or(1, |at| sizes[at]);
+    (0..rank)
+        .map(|dim| match (size(own, dim), size(other, dim)) {
+            (own, 1) => own,
+            (_, other) => other,
+        })
+        .collect()
 }
 
 /// The elements where the mask holds, in row-major order, then zeros.

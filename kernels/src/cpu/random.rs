@@ -51,13 +51,34 @@ pub fn uniform<T: Random>(
     generator: Option<&Generator>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    if !(from <= to && from.is_finite() && to.is_finite()) {
-        return Err(Error::value(format!("there are no numbers from {from} to {to}")));
-    }
+    check_range(from, to)?;
     with_slice(&mut out, |out| {
         T::fill_uniform(chosen(generator), out);
         scale(out, from, to - from);
     })
+}
+
+/// Refuses a range of uniform numbers that has none.
+///
+/// # Errors
+/// As it says.
+pub(crate) fn check_range(from: f64, to: f64) -> Result<()> {
+    match from <= to && from.is_finite() && to.is_finite() {
+        true => Ok(()),
+        false => Err(Error::value(format!("there are no numbers from {from} to {to}"))),
+    }
+}
+
+/// Refuses a number that is no standard deviation.
+///
+/// # Errors
+/// As it says.
+pub(crate) fn check_deviation(std: f64) -> Result<()> {
+    if std.is_nan() || std < 0.0 {
+        return Err(Error::value(format!("a deviation of {std} is not possible"))
+            .with_help("the standard deviation is a number from 0 on"));
+    }
+    Ok(())
 }
 
 /// Normally distributed numbers.
@@ -70,17 +91,15 @@ pub fn normal<T: Random>(
     generator: Option<&Generator>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    if std.is_nan() || std < 0.0 {
-        return Err(Error::value(format!("a deviation of {std} is not possible"))
-            .with_help("the standard deviation is a number from 0 on"));
-    }
+    check_deviation(std)?;
     with_slice(&mut out, |out| {
         T::fill_normal(chosen(generator), out);
         scale(out, mean, std);
     })
 }
 
-fn chosen(generator: Option<&Generator>) -> &Generator {
+/// The generator, or the default one.
+pub(crate) fn chosen(generator: Option<&Generator>) -> &Generator {
     generator.unwrap_or_else(|| default_generator())
 }
 
@@ -163,7 +182,11 @@ pub fn bernoulli_p<T: Element>(p: f64, generator: Option<&Generator>, mut out: V
     write(&mut out, &Uniform::<f64>::new(), generator, |_, number| T::from_scalar(Scalar::Bool(number < p)))
 }
 
-fn probability(p: f64) -> Result<f64> {
+/// A probability.
+///
+/// # Errors
+/// If the number is none.
+pub(crate) fn probability(p: f64) -> Result<f64> {
     if (0.0..=1.0).contains(&p) {
         return Ok(p);
     }

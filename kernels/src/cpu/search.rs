@@ -1,6 +1,7 @@
 //! Places of elements in sequences in order.
 
 use opsmith_runtime::arith::Ordered;
+use opsmith_runtime::layout::numel;
 use opsmith_runtime::{Element, Error, Result, View, ViewMut};
 
 use super::strides::expect_sizes;
@@ -17,14 +18,7 @@ pub fn searchsorted<T: Element<Compute: Ordered>>(
     mut out: ViewMut<'_, i64>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), self_.sizes())?;
-    let Some((&length, rows)) = sorted_sequence.sizes().split_last() else {
-        return Err(Error::shape("a sequence has a dimension"));
-    };
-    let width = match self_.sizes().split_last() {
-        _ if rows.is_empty() => self_.numel().max(1),
-        Some((&width, own)) if own == rows => width.max(1) as usize,
-        _ => return Err(Error::shape("there is not a sequence for each row")),
-    };
+    let (length, width) = check_sequences(sorted_sequence.sizes(), self_.sizes())?;
     let (sequences, length) = (sorted_sequence.to_contiguous(), length as usize);
     let is_before = |x: T::Compute, value: T::Compute| if right { !x.gt(value) } else { !x.ge(value) };
     let place = |(number, element): (usize, T)| {
@@ -34,6 +28,21 @@ pub fn searchsorted<T: Element<Compute: Ordered>>(
         sequence.partition_point(|x| is_before(x.to_compute(), value)) as i64
     };
     out.write(self_.iter().enumerate().map(place))
+}
+
+/// The length of a sequence, and the number of elements that have one.
+///
+/// # Errors
+/// If there is neither one sequence nor one for each row.
+pub(crate) fn check_sequences(sequences: &[i64], elements: &[i64]) -> Result<(i64, usize)> {
+    let Some((&length, rows)) = sequences.split_last() else {
+        return Err(Error::shape("a sequence has a dimension"));
+    };
+    match elements.split_last() {
+        _ if rows.is_empty() => Ok((length, numel(elements).max(1) as usize)),
+        Some((&width, own)) if own == rows => Ok((length, width.max(1) as usize)),
+        _ => Err(Error::shape("there is not a sequence for each row")),
+    }
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub fn sort<T: SortKey>(
     values: ViewMut<'_, T>,
     indices: ViewMut<'_, i64>,
 ) -> Result<()> {
-    let length = length_along(&self_, dim)?;
+    let length = length_along(self_.sizes(), dim)?;
     first_in_order(&self_, dim, length, descending, true, values, indices)
 }
 
@@ -103,19 +103,28 @@ pub fn topk<T: SortKey>(
     values: ViewMut<'_, T>,
     indices: ViewMut<'_, i64>,
 ) -> Result<()> {
-    let length = length_along(&self_, dim)?;
-    match usize::try_from(k) {
-        Ok(k) if k <= length => first_in_order(&self_, dim, k, largest, sorted, values, indices),
-        _ => Err(Error::value(format!(
-            "{k} elements cannot be chosen from the {length} along dimension {dim}"
-        ))
-        .with_help(format!("use 0 to {length}"))),
-    }
+    let k = check_choice(k, length_along(self_.sizes(), dim)?, dim)?;
+    first_in_order(&self_, dim, k, largest, sorted, values, indices)
 }
 
-fn length_along<T: Element>(self_: &View<'_, T>, dim: i64) -> Result<usize> {
-    let dim = wrap_dim(dim, self_.dim())?;
-    Ok(self_.sizes().get(dim).map_or(1, |&size| size as usize))
+/// The number of elements to choose from a line, if it has as many.
+///
+/// # Errors
+/// If it has not.
+pub(crate) fn check_choice(k: i64, length: usize, dim: i64) -> Result<usize> {
+    usize::try_from(k).ok().filter(|&k| k <= length).ok_or_else(|| {
+        Error::value(format!("{k} elements cannot be chosen from the {length} along dimension {dim}"))
+            .with_help(format!("use 0 to {length}"))
+    })
+}
+
+/// The number of elements along a dimension; one of a scalar.
+///
+/// # Errors
+/// If there is no such dimension.
+pub(crate) fn length_along(sizes: &[i64], dim: i64) -> Result<usize> {
+    let dim = wrap_dim(dim, sizes.len())?;
+    Ok(sizes.get(dim).map_or(1, |&size| size as usize))
 }
 
 /// Writes the first `count` elements of each line in order.

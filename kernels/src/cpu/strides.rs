@@ -1,28 +1,8 @@
 //! Strides of one view in the shape of another.
 
 use opsmith_runtime::error::ShapeText;
+pub(crate) use opsmith_runtime::layout::broadcast_strides;
 use opsmith_runtime::{Dims, Error, Result};
-
-/// The strides that repeat a view to a larger shape: 0 where its size is 1 or a dimension missing.
-///
-/// # Errors
-/// If the view does not broadcast to the shape.
-pub(crate) fn broadcast_strides(sizes: &[i64], strides: &[i64], target: &[i64]) -> Result<Dims> {
-    let refuse = || {
-        Error::shape(format!("the shape {} does not broadcast to {}", ShapeText(sizes), ShapeText(target)))
-            .with_help("sizes must be equal or 1, counted from the last dimension")
-    };
-    let missing = target.len().checked_sub(sizes.len()).ok_or_else(refuse)?;
-    let mut result = Dims::from_elem(0, target.len());
-    for (dim, (&size, &stride)) in sizes.iter().zip(strides).enumerate() {
-        if size == target[missing + dim] {
-            result[missing + dim] = stride;
-        } else if size != 1 {
-            return Err(refuse());
-        }
-    }
-    Ok(result)
-}
 
 /// Refuses an output whose shape is not the one the operator's inference should have given it.
 ///

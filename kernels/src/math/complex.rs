@@ -203,7 +203,10 @@ pub(super) fn asin(z: Complex64) -> Complex64 {
         return new(x, y);
     }
     let (minus, plus) = (sqrt(new(1.0 - x, -y)), sqrt(new(1.0 + x, y)));
-    new(x.atan2(minus.re * plus.re - minus.im * plus.im), (minus.re * plus.im - minus.im * plus.re).asinh())
+    new(
+        x.atan2(minus.re * plus.re - minus.im * plus.im),
+        libm::asinh(minus.re * plus.im - minus.im * plus.re),
+    )
 }
 
 pub(super) fn acos(z: Complex64) -> Complex64 {
@@ -216,7 +219,7 @@ pub(super) fn acos(z: Complex64) -> Complex64 {
         return new(FRAC_PI_2, y);
     }
     let (minus, plus) = (sqrt(new(1.0 - x, -y)), sqrt(new(1.0 + x, y)));
-    new(2.0 * minus.re.atan2(plus.re), (plus.re * minus.im - plus.im * minus.re).asinh())
+    new(2.0 * minus.re.atan2(plus.re), libm::asinh(plus.re * minus.im - plus.im * minus.re))
 }
 
 pub(super) fn asinh(z: Complex64) -> Complex64 {

@@ -102,10 +102,11 @@ fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     coefficients.into_iter().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
 
-/// A rational first guess, then two steps of Newton's method.
+/// A rational first guess, then Newton's method; near one by the complement, which has digits there, and in one step more.
 ///
 /// Source: the coefficients are those of PyTorch's `calc_erfinv`.
 fn erfinv_f64(y: f64) -> f64 {
+    use std::f64::consts::FRAC_2_SQRT_PI;
     let size = y.abs();
     if size > 1.0 {
         return f64::NAN;
@@ -113,20 +114,23 @@ fn erfinv_f64(y: f64) -> f64 {
     if size == 1.0 {
         return f64::INFINITY.copysign(y);
     }
-    let mut x = if size <= 0.7 {
+    if size <= 0.7 {
         let z = y * y;
-        y * polynomial(z, [-0.140543331, 0.914624893, -1.645349621, 0.886226899])
-            / polynomial(z, [0.012229801, -0.329097515, 1.442710462, -2.118377725, 1.0])
-    } else {
-        let z = (-((1.0 - size) / 2.0).ln()).sqrt();
-        let guess = polynomial(z, [1.641345311, 3.429567803, -1.624906493, -1.970840454])
-            / polynomial(z, [1.637067800, 3.543889200, 1.0]);
-        guess.copysign(y)
-    };
-    for _ in 0..2 {
-        x -= (libm::erf(x) - y) / (std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp());
+        let mut x = y * polynomial(z, [-0.140543331, 0.914624893, -1.645349621, 0.886226899])
+            / polynomial(z, [0.012229801, -0.329097515, 1.442710462, -2.118377725, 1.0]);
+        for _ in 0..2 {
+            x -= (libm::erf(x) - y) / (FRAC_2_SQRT_PI * (-x * x).exp());
+        }
+        return x;
     }
-    x
+    let above = 1.0 - size;
+    let z = (-(above / 2.0).ln()).sqrt();
+    let mut x = polynomial(z, [1.641345311, 3.429567803, -1.624906493, -1.970840454])
+        / polynomial(z, [1.637067800, 3.543889200, 1.0]);
+    for _ in 0..3 {
+        x += (libm::erfc(x) - above) / (FRAC_2_SQRT_PI * (-x * x).exp());
+    }
+    x.copysign(y)
 }
 
 /// Recurrence up to 10, then the asymptotic series; reflection for negative numbers.
@@ -210,6 +214,7 @@ mod tests {
         close(erf(1.0), 0.842_700_792_949_714_9);
         close(erfinv(erf(0.3)), 0.3);
         close(erfinv(-erf(2.0)), -2.0);
+        close(erfinv(1.0 - f64::EPSILON / 2.0), 5.863_584_748_755_167_6);
         close(digamma(1.0), -0.577_215_664_901_532_9);
         close(digamma(0.5), -1.963_510_026_021_423_5);
         close(digamma(-0.5), 0.036_489_973_978_576_52);

@@ -99,18 +99,8 @@ impl<'a, T: Element<Compute: Real>> Heads<'a, T> {
         let (query, key, value) =
             (Stack::new(query, "query")?, Stack::new(key, "key")?, Stack::new(value, "value")?);
         let mask = mask.map(|mask| Stack::new(mask, "attn_mask")).transpose()?;
-        let fits = query.columns == key.columns
-            && key.rows == value.rows
-            && [&key, &value].iter().all(|stack| stack.leading() == query.leading())
-            && mask.as_ref().is_none_or(|mask| {
-                mask.leading() == query.leading() && (mask.rows, mask.columns) == (query.rows, key.rows)
-            });
-        if !fits {
-            return Err(Error::shape("query, key, value and mask do not have sizes that belong together")
-                .with_help(
-                    "they are (…, L, E), (…, S, E), (…, S, F) and (…, L, S), with the same sizes before",
-                ));
-        }
+        let sizes = [query.view.sizes(), key.view.sizes(), value.view.sizes()];
+        check_sizes(sizes, mask.as_ref().map(|mask| mask.view.sizes()))?;
         let scale = scale.unwrap_or_else(|| 1.0 / (query.columns as f64).sqrt());
         let scale = T::Compute::from_scalar(Scalar::Float(scale));
         Ok(Heads { query, key, value, mask, is_causal, scale })
@@ -118,11 +108,7 @@ impl<'a, T: Element<Compute: Real>> Heads<'a, T> {
 
     /// Refuses results whose sizes are not `(…, L, F)` and `(…, L)`.
     fn expect_results(&self, out: &[i64], logsumexp: &[i64]) -> Result<()> {
-        let mut sizes = Dims::from_slice(self.query.leading());
-        sizes.push(self.query.rows as i64);
-        expect_sizes(logsumexp, &sizes)?;
-        sizes.push(self.value.columns as i64);
-        expect_sizes(out, &sizes)
+        expect_results(self.query.view.sizes(), self.value.view.sizes(), out, logsumexp)
     }
 
     /// Number of heads.
@@ -173,6 +159,44 @@ impl<'a, T: Element<Compute: Real>> Heads<'a, T> {
             }
         }
     }
+}
+
+/// Refuses operands whose sizes do not belong together.
+///
+/// # Errors
+/// If there are such.
+pub(crate) fn check_sizes(operands: [&[i64]; 3], mask: Option<&[i64]>) -> Result<()> {
+    fn split<'a>(sizes: &'a [i64], name: &str) -> Result<(&'a [i64], [i64; 2])> {
+        let parts = sizes.split_last_chunk::<2>().map(|(leading, last)| (leading, *last));
+        parts.ok_or_else(|| Error::shape(format!("`{name}` has less than two dimensions")))
+    }
+    let [query, key, value] = operands;
+    let (leading, [queries, inner]) = split(query, "query")?;
+    let (of_key, [keys, inner_of_key]) = split(key, "key")?;
+    let (of_value, [values, _]) = split(value, "value")?;
+    let mask = mask.map(|mask| split(mask, "attn_mask")).transpose()?;
+    let fits = inner == inner_of_key
+        && keys == values
+        && of_key == leading
+        && of_value == leading
+        && mask.is_none_or(|(of_mask, last)| of_mask == leading && last == [queries, keys]);
+    if fits {
+        return Ok(());
+    }
+    Err(Error::shape("query, key, value and mask do not have sizes that belong together")
+        .with_help("they are (…, L, E), (…, S, E), (…, S, F) and (…, L, S), with the same sizes before"))
+}
+
+/// Refuses results whose sizes are not `(…, L, F)` and `(…, L)`.
+///
+/// # Errors
+/// If there are such.
+pub(crate) fn expect_results(query: &[i64], value: &[i64], out: &[i64], logsumexp: &[i64]) -> Result<()> {
+    let mut sizes = Dims::from_slice(query);
+    sizes.pop();
+    expect_sizes(logsumexp, &sizes)?;
+    sizes.extend(value.last().copied());
+    expect_sizes(out, &sizes)
 }
 
 /// Ranges of at most `length` numbers that together are those below `count`.

@@ -10,7 +10,7 @@ use crate::window::{MOST, Window};
 
 /// Planes that a window slides over, and its positions.
 #[derive(Clone, Copy)]
-pub(super) struct Sliding {
+pub(crate) struct Sliding {
     pub window: Window,
     pub input: [i64; MOST],
     pub output: [i64; MOST],

@@ -23,12 +23,13 @@ use super::linalg::Multiply;
 use super::rounded::held;
 use super::strides::expect_sizes;
 use crate::window::{MOST, Window, spatial_sizes};
-use columns::Sliding;
+pub(crate) use columns::Sliding;
 use implicit::Implicit;
 
 pub(super) use by_columns::BLOCK;
 pub(super) use patch::PATCH;
 
+pub(crate) use unfolding::sliding as check_columns;
 pub use unfolding::{col2im, im2col};
 
 /// Types that convolutions compute in.
@@ -192,18 +193,18 @@ fn widen<T: Element>(view: &View<'_, T>) -> Scratch<T::Compute> {
 
 /// A convolution seen from its two sides: the *large* one, which the window slides over, and the
 /// *small* one, with an element for each position of the window.
-struct Plan {
-    sliding: Sliding,
-    samples: usize,
-    groups: usize,
+pub(crate) struct Plan {
+    pub sliding: Sliding,
+    pub samples: usize,
+    pub groups: usize,
     /// Channels of a group on the large side, and on the small side.
-    large: usize,
-    small: usize,
+    pub large: usize,
+    pub small: usize,
 }
 
 impl Plan {
     #[allow(clippy::too_many_arguments, reason = "everything a convolution consists of")]
-    fn new(
+    pub fn new(
         input: &[i64],
         weight: &[i64],
         output: &[i64],

@@ -56,7 +56,7 @@ pub fn col2im<T: Element<Compute: Arithmetic>>(
 }
 
 /// Checks that the columns of all planes are as many elements as there are.
-fn sliding(window: Window, places: [i64; MOST], planes: usize, columns: usize) -> Result<Sliding> {
+pub(crate) fn sliding(window: Window, places: [i64; MOST], planes: usize, columns: usize) -> Result<Sliding> {
     let sliding = Sliding { window, input: places, output: window.output_sizes(places, false)? };
     let count = planes / sliding.plane().max(1);
     if count * sliding.elements() * sliding.positions() == columns {

@@ -128,6 +128,14 @@ pub fn grid_sampler_2d_backward<T: Element<Compute: Float>>(
     grad_grid.write(of_places.into_iter().map(Rounded::to_element))
 }
 
+/// Refuses images, a grid and a result whose sizes do not go together, and unknown modes.
+///
+/// # Errors
+/// If there are such.
+pub(crate) fn check_sampler(input: &[i64], grid: &[i64], out: &[i64], modes: (i64, i64, bool)) -> Result<()> {
+    Sampler::new(input, grid, out, modes).map(drop)
+}
+
 fn elements<T: Element<Compute: Float>>(view: &View<'_, T>) -> Scratch<Rounded<T>> {
     Scratch::mapped(&view.to_contiguous(), |element| Rounded::from_element(*element))
 }

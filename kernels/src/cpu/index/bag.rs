@@ -61,14 +61,7 @@ pub fn embedding_bag<T: Element<Compute: Ordered>>(
     mut bag_size: ViewMut<'_, i64>,
     mut max_indices: ViewMut<'_, i64>,
 ) -> Result<()> {
-    let &[rows, width] = weight.sizes() else {
-        return Err(Error::shape(format!("the weight must be a matrix, got {}", ShapeText(weight.sizes()))));
-    };
-    if !(0..=2).contains(&mode) {
-        return Err(
-            Error::value(format!("there is no mode {mode}")).with_help("use 0 (sum), 1 (mean) or 2 (max)")
-        );
-    }
+    let (rows, width) = rows_and_width(weight.sizes(), mode)?;
     let factors = factors(&per_sample_weights, &indices, mode)?;
     let bags = Bags::new(indices.numel(), &offsets, include_last_offset)?;
     expect_sizes(out.sizes(), &[bags.count as i64, width])?;
@@ -107,6 +100,33 @@ pub fn embedding_bag<T: Element<Compute: Ordered>>(
     max_indices.write(origins)
 }
 
+/// Rows and columns of the table of bags.
+///
+/// # Errors
+/// If it is no matrix, or there is no such mode.
+pub(crate) fn rows_and_width(weight: &[i64], mode: i64) -> Result<(i64, i64)> {
+    let &[rows, width] = weight else {
+        return Err(Error::shape(format!("the weight must be a matrix, got {}", ShapeText(weight))));
+    };
+    if !(0..=2).contains(&mode) {
+        return Err(
+            Error::value(format!("there is no mode {mode}")).with_help("use 0 (sum), 1 (mean) or 2 (max)")
+        );
+    }
+    Ok((rows, width))
+}
+
+/// Refuses weights of indices that do not fit.
+///
+/// # Errors
+/// As it says.
+pub(crate) fn check_weights(mode: i64, weights: &[i64], indices: &[i64]) -> Result<()> {
+    if mode != 0 {
+        return Err(Error::value("only sums can weigh their rows"));
+    }
+    expect_sizes(weights, indices)
+}
+
 fn factors<T: Element<Compute: Arithmetic>>(
     per_sample_weights: &Option<View<'_, T>>,
     indices: &View<'_, i64>,
@@ -114,9 +134,8 @@ fn factors<T: Element<Compute: Arithmetic>>(
 ) -> Result<Scratch<T::Compute>> {
     match per_sample_weights {
         None => Ok(Scratch::filled(T::Compute::ONE, indices.numel())),
-        Some(_) if mode != 0 => Err(Error::value("only sums can weigh their rows")),
         Some(factors) => {
-            expect_sizes(factors.sizes(), indices.sizes())?;
+            check_weights(mode, factors.sizes(), indices.sizes())?;
             Ok(factors.iter().map(T::to_compute).collect())
         }
     }

@@ -12,9 +12,12 @@ mod select;
 use opsmith_runtime::{Error, Result};
 
 pub use advanced::{index, index_put};
+pub(crate) use bag::{check_weights, rows_and_width};
 pub use bag::{embedding_bag, embedding_bag_dense_backward, embedding_bag_per_sample_weights_backward};
 pub use masked::masked_scatter;
+pub(crate) use scatter::{check_index, check_source, unknown_reduction};
 pub use scatter::{gather, scatter, scatter_add, scatter_reduce_two, scatter_value};
+pub(crate) use select::{check_added, check_list, table};
 pub use select::{embedding, embedding_dense_backward, index_add, index_select};
 
 /// The index as an offset, if it is one of a dimension with `size` elements.

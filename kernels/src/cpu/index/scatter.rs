@@ -6,7 +6,7 @@
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, merge};
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
+use opsmith_runtime::layout::{contiguous_strides, numel, wrap_dim};
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
@@ -133,12 +133,12 @@ pub fn scatter_reduce_two<T: Element<Compute: Ordered>>(
         "prod" => (T::Compute::ONE, Arithmetic::mul),
         "amax" => (T::Compute::LOWEST, maximum),
         "amin" => (T::Compute::HIGHEST, minimum),
-        other => return Err(unknown_reduction(other, "sum, prod, mean, amax, amin")),
+        other => return Err(unknown_reduction(other)),
     };
     expect_sizes(out.sizes(), self_.sizes())?;
     let dense = contiguous_strides(self_.sizes());
     let places = Places::new(self_.sizes(), &dense, dim, &index)?;
-    check_source(&index, &src)?;
+    check_source(index.sizes(), src.sizes())?;
     // Reduce in the compute type over a row-major copy, then round once.
     let mut values: Scratch<T::Compute> = self_.iter().map(T::to_compute).collect();
     let mut counts = Scratch::filled(0i64, values.len());
@@ -169,8 +169,10 @@ fn divide_down<C: Ordered>(value: C, count: i64) -> C {
     if rounded_up { Arithmetic::sub(quotient, C::ONE) } else { quotient }
 }
 
-fn unknown_reduction(got: &str, known: &str) -> Error {
-    Error::value(format!("there is no reduction `{got}`")).with_help(format!("use one of {known}"))
+/// The error of a word that names no reduction.
+#[cold]
+pub(crate) fn unknown_reduction(got: &str) -> Error {
+    Error::value(format!("there is no reduction `{got}`")).with_help("use one of sum, prod, mean, amax, amin")
 }
 
 fn scatter_with<T: Element>(
@@ -181,7 +183,7 @@ fn scatter_with<T: Element>(
     join: impl Fn(T, T) -> T,
 ) -> Result<()> {
     let places = Places::new(out.sizes(), out.strides(), dim, index)?;
-    check_source(index, src)?;
+    check_source(index.sizes(), src.sizes())?;
     places.check(index)?;
     let (source, target) = (src.as_ptr(), out.as_mut_ptr());
     places.for_each_row(index, src.strides(), &mut |row| {
@@ -203,16 +205,42 @@ fn scatter_with<T: Element>(
     })
 }
 
-fn check_source<T: Element>(index: &View<'_, i64>, src: &View<'_, T>) -> Result<()> {
-    let covers = src.dim() == index.dim() && index.sizes().iter().zip(src.sizes()).all(|(i, s)| i <= s);
-    if covers || index.numel() == 0 {
+/// Refuses an index that names elements outside `src`.
+///
+/// # Errors
+/// As it says.
+pub(crate) fn check_source(index: &[i64], src: &[i64]) -> Result<()> {
+    let covers = src.len() == index.len() && index.iter().zip(src).all(|(i, s)| i <= s);
+    if covers || numel(index) == 0 {
         return Ok(());
     }
     Err(Error::shape(format!(
         "the index of shape {} reaches outside src of shape {}",
-        ShapeText(index.sizes()),
-        ShapeText(src.sizes())
+        ShapeText(index),
+        ShapeText(src)
     )))
+}
+
+/// The indexed dimension, if an index of the given sizes fits the data's.
+///
+/// # Errors
+/// If it does not.
+pub(crate) fn check_index(data: &[i64], dim: i64, index: &[i64]) -> Result<usize> {
+    let dim = wrap_dim(dim, data.len())?;
+    // A scalar counts as one element of one dimension, on either side.
+    let sizes = if data.is_empty() { &[1][..] } else { data };
+    let index_sizes = if index.is_empty() { &[1][..] } else { index };
+    let fits = index_sizes.len() == sizes.len()
+        && (0..sizes.len()).all(|other| other == dim || index_sizes[other] <= sizes[other]);
+    if !fits && numel(index) > 0 {
+        return Err(Error::shape(format!(
+            "an index of the shape {} does not fit data of the shape {}",
+            ShapeText(index),
+            ShapeText(sizes)
+        ))
+        .with_help(format!("it needs as many dimensions, none larger except dimension {dim}")));
+    }
+    Ok(dim)
 }
 
 /// Fewest equal indices one after the other whose elements are moved as a row.
@@ -238,20 +266,9 @@ struct Row {
 
 impl Places {
     fn new(sizes: &[i64], strides: &[i64], dim: i64, index: &View<'_, i64>) -> Result<Places> {
-        let dim = wrap_dim(dim, sizes.len())?;
-        // A scalar counts as one element of one dimension, on either side.
+        let dim = check_index(sizes, dim, index.sizes())?;
+        // A scalar counts as one element of one dimension.
         let (sizes, strides) = if sizes.is_empty() { (&[1][..], &[1][..]) } else { (sizes, strides) };
-        let index_sizes = if index.dim() == 0 { &[1][..] } else { index.sizes() };
-        let fits = index_sizes.len() == sizes.len()
-            && (0..sizes.len()).all(|other| other == dim || index_sizes[other] <= sizes[other]);
-        if !fits && index.numel() > 0 {
-            return Err(Error::shape(format!(
-                "an index of the shape {} does not fit data of the shape {}",
-                ShapeText(index.sizes()),
-                ShapeText(sizes)
-            ))
-            .with_help(format!("it needs as many dimensions, none larger except dimension {dim}")));
-        }
         Ok(Places { dim, size: sizes.get(dim).copied().unwrap_or(0), strides: strides.into() })
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, merge};
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::layout::{numel, wrap_dim};
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
@@ -75,19 +75,7 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
 ) -> Result<()> {
     let dim = wrap_dim(dim, out.dim())?;
     let index = checked_indices(&index, out.sizes().get(dim).copied().unwrap_or(1), dim)?;
-    let mut sizes: Dims = out.sizes().into();
-    if let Some(size) = sizes.get_mut(dim) {
-        *size = index.len() as i64;
-    }
-    // A scalar counts as one slice of itself, on either side.
-    let fits = source.sizes() == &sizes[..] || sizes.is_empty() && source.numel() == index.len();
-    if !fits {
-        return Err(Error::shape(format!(
-            "source has the shape {}, the slices to add have {}",
-            ShapeText(source.sizes()),
-            ShapeText(&sizes)
-        )));
-    }
+    let sizes = check_added(out.sizes(), dim, index.len(), source.sizes())?;
     let alpha = T::Compute::from_scalar(alpha);
     let add = |old: T, new: T| {
         T::from_compute(Arithmetic::add(old.to_compute(), Arithmetic::mul(alpha, new.to_compute())))
@@ -114,6 +102,27 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
         }
     });
     Ok(())
+}
+
+/// The sizes of the slices to add, if `source` has them.
+///
+/// # Errors
+/// If it has others.
+pub(crate) fn check_added(out: &[i64], dim: usize, count: usize, source: &[i64]) -> Result<Dims> {
+    let mut sizes: Dims = out.into();
+    if let Some(size) = sizes.get_mut(dim) {
+        *size = count as i64;
+    }
+    // A scalar counts as one slice of itself, on either side.
+    let fits = source == &sizes[..] || sizes.is_empty() && numel(source) as usize == count;
+    if fits {
+        return Ok(sizes);
+    }
+    Err(Error::shape(format!(
+        "source has the shape {}, the slices to add have {}",
+        ShapeText(source),
+        ShapeText(&sizes)
+    )))
 }
 
 /// Rows of `weight` at the indices; the result has the indices' shape and one dimension more.
@@ -214,7 +223,10 @@ pub fn embedding_dense_backward<T: Element<Compute: Arithmetic>>(
 }
 
 /// The rows and columns of a matrix.
-fn table(sizes: &[i64], strides: &[i64]) -> Result<(Axis<1>, Axis<1>)> {
+///
+/// # Errors
+/// If it is none.
+pub(crate) fn table(sizes: &[i64], strides: &[i64]) -> Result<(Axis<1>, Axis<1>)> {
     match (sizes, strides) {
         (&[rows, columns], &[row_step, column_step]) => {
             Ok((Axis { size: rows, steps: [row_step] }, Axis { size: columns, steps: [column_step] }))
@@ -225,13 +237,22 @@ fn table(sizes: &[i64], strides: &[i64]) -> Result<(Axis<1>, Axis<1>)> {
 
 /// The indices in a list, each checked.
 fn checked_indices(index: &View<'_, i64>, size: i64, dim: usize) -> Result<Scratch<i64>> {
-    if index.dim() > 1 {
-        return Err(Error::shape(format!(
-            "the index must have one dimension, got the shape {}",
-            ShapeText(index.sizes())
-        )));
-    }
+    check_list(index.sizes())?;
     index.iter().map(|index| checked(index, size, dim)).collect()
+}
+
+/// Refuses indices of several dimensions.
+///
+/// # Errors
+/// As it says.
+pub(crate) fn check_list(index: &[i64]) -> Result<()> {
+    match index.len() {
+        0 | 1 => Ok(()),
+        _ => Err(Error::shape(format!(
+            "the index must have one dimension, got the shape {}",
+            ShapeText(index)
+        ))),
+    }
 }
 
 /// Rows of a range for one thread, of `count` that together have these sizes.

@@ -161,7 +161,7 @@ pub fn vdot<T: Element<Compute: Number>>(
     sum_of_products(&self_, &other, |a, b| Arithmetic::mul(conj(a), b), out)
 }
 
-fn sizes_differ(left: &[i64], right: &[i64]) -> Error {
+pub(crate) fn sizes_differ(left: &[i64], right: &[i64]) -> Error {
     Error::shape(format!(
         "operands of the shapes {} and {} cannot be multiplied",
         ShapeText(left),

@@ -180,11 +180,21 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
     Ok(())
 }
 
+/// The error of a batch that has neither statistics of its own nor others.
+#[cold]
+pub(crate) fn no_running_statistics() -> Error {
+    Error::argument("there are no running statistics to normalise with")
+        .with_help("give running_mean and running_var, or set training")
+}
+
+/// The name of a factor or a statistic in messages.
+pub(crate) const CHANNEL_FACTOR: &str = "a factor or statistic of the channels";
+
 fn factor<T: Element>(
     view: &Option<View<'_, T>>,
     channels: &Channels,
 ) -> Result<Option<Scratch<T::Compute>>> {
-    factors(view.as_ref(), channels.count, "a factor or statistic of the channels")
+    factors(view.as_ref(), channels.count, CHANNEL_FACTOR)
 }
 
 fn write<T: Element>(out: &mut ViewMut<'_, T>, values: &[T::Compute]) -> Result<()> {
@@ -223,10 +233,10 @@ fn normalise<T: Element<Compute: Real>>(
 }
 
 /// Sizes of a batch: rows of `places` elements, a row a channel of a sample.
-struct Channels {
-    samples: usize,
-    count: usize,
-    places: usize,
+pub(crate) struct Channels {
+    pub samples: usize,
+    pub count: usize,
+    pub places: usize,
 }
 
 /// Means and variances (divided by the number of elements) of the channels.
@@ -248,7 +258,7 @@ impl<C: Real> Statistics<C> {
 }
 
 impl Channels {
-    fn new(sizes: &[i64]) -> Result<Channels> {
+    pub(crate) fn new(sizes: &[i64]) -> Result<Channels> {
         match sizes {
             [samples, channels, places @ ..] => Ok(Channels {
                 samples: *samples as usize,
@@ -296,8 +306,7 @@ impl Channels {
         if !training {
             return match running {
                 (Some(mean), Some(variance)) => Ok(Statistics { mean, variance }),
-                _ => Err(Error::argument("there are no running statistics to normalise with")
-                    .with_help("give running_mean and running_var, or set training")),
+                _ => Err(no_running_statistics()),
             };
         }
         let elements = input.to_contiguous();

@@ -11,16 +11,16 @@ use crate::cpu::simd::widest;
 use crate::cpu::strides::expect_sizes;
 
 /// Sizes of a grouped input: `samples` times `groups` rows of `channels` times `places` elements.
-struct Groups {
-    samples: usize,
-    groups: usize,
-    channels: usize,
-    places: usize,
+pub(crate) struct Groups {
+    pub samples: usize,
+    pub groups: usize,
+    pub channels: usize,
+    pub places: usize,
 }
 
 impl Groups {
     #[allow(non_snake_case, reason = "the operator's argument names")]
-    fn new(numel: usize, N: i64, C: i64, HxW: i64, group: i64) -> Result<Groups> {
+    pub(crate) fn new(numel: usize, N: i64, C: i64, HxW: i64, group: i64) -> Result<Groups> {
         let whole = N.checked_mul(C).and_then(|rows| rows.checked_mul(HxW));
         if group <= 0 || C % group != 0 {
             return Err(Error::value(format!("{C} channels do not make {group} equal groups")));
@@ -36,7 +36,7 @@ impl Groups {
         (self.channels * self.places).max(1)
     }
 
-    fn all_channels(&self) -> usize {
+    pub(crate) fn all_channels(&self) -> usize {
         self.groups * self.channels
     }
 

@@ -65,7 +65,7 @@ pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
     let rows = Rows::new(&input, normalized_shape, weight.as_ref())?;
     let (mean, rstd) = (mean.to_contiguous(), rstd.to_contiguous());
     if mean.len().min(rstd.len()) < rows.count {
-        return Err(Error::shape(format!("mean and rstd do not have {} elements, one a row", rows.count)));
+        return Err(too_few_statistics(rows.count));
     }
     let statistics = |number: usize, _: &[_]| Statistics {
         mean: mean[number].to_compute(),
@@ -118,13 +118,22 @@ pub fn rms_norm_backward<T: Element<Compute: Real>>(
     write_if(wanted[1], of_weight.into_iter().map(T::from_compute), &mut grad_weight)
 }
 
-/// The number that takes the place of an absent `eps`.
+/// The error of rows without statistics of their own.
+#[cold]
+pub(crate) fn too_few_statistics(rows: usize) -> Error {
+    Error::shape(format!("mean and rstd do not have {rows} elements, one a row"))
+}
+
 fn epsilon<T: Element>(eps: Option<f64>) -> T::Compute {
-    let epsilon = match T::Compute::DTYPE {
+    T::Compute::from_scalar(Scalar::Float(eps.unwrap_or(least_eps(T::Compute::DTYPE))))
+}
+
+/// The number that takes the place of an absent `eps`, for the type that computes.
+pub(crate) fn least_eps(compute: DType) -> f64 {
+    match compute {
         DType::F64 => f64::EPSILON,
         _ => f64::from(f32::EPSILON),
-    };
-    T::Compute::from_scalar(Scalar::Float(eps.unwrap_or(epsilon)))
+    }
 }
 
 /// A shift that leaves every number as it is, minus zero too.
@@ -269,7 +278,7 @@ impl<C: Real> Rows<C> {
 }
 
 /// Whether the gradient with the given number is wanted.
-pub(super) fn asked(output_mask: &[bool], number: usize) -> bool {
+pub(crate) fn asked(output_mask: &[bool], number: usize) -> bool {
     output_mask.get(number).copied().unwrap_or(true)
 }
 
@@ -283,7 +292,7 @@ pub(super) fn write_if<T: Element>(
 }
 
 /// Elements that are normalised together.
-fn width(sizes: &[i64], normalized_shape: &[i64]) -> Result<usize> {
+pub(crate) fn width(sizes: &[i64], normalized_shape: &[i64]) -> Result<usize> {
     if normalized_shape.is_empty() || !sizes.ends_with(normalized_shape) {
         return Err(Error::shape(format!(
             "the normalised shape {normalized_shape:?} is not the end of the input's shape {sizes:?}"

@@ -15,10 +15,13 @@ use super::lanes::fold_lanes;
 use super::simd::widest;
 use crate::math::{Inexact, rsqrt};
 
+pub(crate) use batch::{CHANNEL_FACTOR, Channels, no_running_statistics};
 pub use batch::{
     native_batch_norm, native_batch_norm_backward, native_batch_norm_functional, native_batch_norm_no_stats,
 };
+pub(crate) use group::Groups;
 pub use group::{native_group_norm, native_group_norm_backward};
+pub(crate) use layer::{asked, least_eps, too_few_statistics, width};
 pub use layer::{native_layer_norm, native_layer_norm_backward, rms_norm, rms_norm_backward};
 
 /// Real floats, which normalisation computes in.
@@ -79,10 +82,16 @@ fn factors<T: Element>(
     name: &str,
 ) -> Result<Option<Scratch<T::Compute>>> {
     let Some(view) = view else { return Ok(None) };
-    if view.numel() != count {
-        return Err(Error::shape(format!("{name} has {} elements instead of {count}", view.numel())));
-    }
+    expect_count(view.numel(), count, name)?;
     Ok(Some(view.iter().map(T::to_compute).collect()))
+}
+
+/// Refuses an operand that has not one element for each of `count`.
+pub(crate) fn expect_count(given: usize, count: usize, name: &str) -> Result<()> {
+    if given != count {
+        return Err(Error::shape(format!("{name} has {given} elements instead of {count}")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ fn count<T: Element>(ranges: [Range; MOST], divisor: Option<i64>) -> T::Compute 
     T::Compute::from_scalar(Scalar::Int(divisor.unwrap_or(counted)))
 }
 
-fn refuse_zero(divisor: Option<i64>) -> Result<()> {
+pub(crate) fn refuse_zero(divisor: Option<i64>) -> Result<()> {
     match divisor {
         Some(0) => Err(Error::value("the divisor must not be 0")),
         _ => Ok(()),

@@ -11,6 +11,7 @@ use opsmith_runtime::{Element, Result, Scratch, View};
 use super::strides::expect_sizes;
 use crate::window::{MOST, Window, spatial_sizes, with_spatial};
 
+pub(crate) use average::refuse_zero;
 pub use average::{
     adaptive_avg_pool, adaptive_avg_pool2d_backward, adaptive_avg_pool3d, adaptive_avg_pool3d_backward,
     avg_pool2d, avg_pool2d_backward, avg_pool3d, avg_pool3d_backward,

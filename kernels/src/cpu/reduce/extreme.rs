@@ -192,7 +192,7 @@ pub fn min_full<T: Element<Compute: Ordered>>(self_: View<'_, T>, out: ViewMut<'
 }
 
 /// The outputs exist (the dispatcher skips kernels without output elements), so the elements must.
-pub(super) fn refuse_empty(sizes: &[i64], reduced: &[bool]) -> Result<()> {
+pub(crate) fn refuse_empty(sizes: &[i64], reduced: &[bool]) -> Result<()> {
     if reduced_count(sizes, reduced) > 0 {
         return Ok(());
     }

@@ -21,12 +21,15 @@ use opsmith_runtime::{DType, Element, Result, Scalar, View, ViewMut};
 use super::lanes::{fold_lanes, sum_terms};
 use fold::{Fold, fold};
 
+pub(crate) use extreme::refuse_empty;
 pub use extreme::{amax, amin, max_full, min_full};
+pub(crate) use norm::real_order;
 pub use norm::vector_norm;
 pub use position::{argmax, argmin, max_dim, min_dim};
 pub use running::{cummax, cummin};
 pub use scan::{cumprod, cumsum, logcumsumexp};
 pub use truth::{all, any};
+pub(crate) use variance::real_correction;
 pub use variance::var;
 
 /// A fold that needs no facts about its outputs beforehand; with wide loops, if it is worth them.

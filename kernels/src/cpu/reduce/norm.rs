@@ -26,16 +26,8 @@ pub fn vector_norm<T>(
 where
     T: Element<Compute: Deviation>,
 {
-    if ord.to_complex().im != 0.0 {
-        return Err(
-            Error::value(format!("there is no {ord}-norm")).with_help("use a real number or infinity")
-        );
-    }
-    let ord = ord.to_f64();
     let reduced = reduced_dims(self_.dim(), dim)?;
-    if ord < 0.0 || ord == f64::INFINITY {
-        refuse_empty(self_.sizes(), &reduced)?;
-    }
+    let ord = real_order(ord, self_.sizes(), &reduced)?;
     let rounded = |norm: f64| T::Real::from_scalar(Scalar::Float(norm));
     let size = |element: T| T::Compute::size(element.to_compute().widen());
     let square = |element: T| T::Compute::square(element.to_compute().widen());
@@ -64,6 +56,23 @@ where
             fold(&self_, &reduced, keepdim, &mut out, &sum)
         }
     }
+}
+
+/// The order of a norm over dimensions.
+///
+/// # Errors
+/// As [`vector_norm`].
+pub(crate) fn real_order(ord: Scalar, sizes: &[i64], reduced: &[bool]) -> Result<f64> {
+    if ord.to_complex().im != 0.0 {
+        return Err(
+            Error::value(format!("there is no {ord}-norm")).with_help("use a real number or infinity")
+        );
+    }
+    let ord = ord.to_f64();
+    if ord < 0.0 || ord == f64::INFINITY {
+        refuse_empty(sizes, reduced)?;
+    }
+    Ok(ord)
 }
 
 #[cfg(test)]

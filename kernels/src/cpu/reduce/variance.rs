@@ -121,6 +121,17 @@ where
     variance(&self_, &reduced, correction, keepdim, &mut out)
 }
 
+/// The number subtracted from that of elements.
+///
+/// # Errors
+/// If it is complex.
+pub(crate) fn real_correction(correction: Option<Scalar>) -> Result<f64> {
+    if let Some(Scalar::Complex(_)) = correction {
+        return Err(Error::value("`correction` must be a real number"));
+    }
+    Ok(correction.map_or(1.0, Scalar::to_f64))
+}
+
 /// Elements whose second pass still finds them in the second cache.
 pub(in crate::cpu) const CACHED: i64 = 1 << 15;
 
@@ -141,10 +152,7 @@ where
         map: |element: T| element.to_compute().widen(),
         end: |sum: Wide<T>| Arithmetic::div(sum, divisor),
     };
-    if let Some(Scalar::Complex(_)) = correction {
-        return Err(Error::value("`correction` must be a real number"));
-    }
-    let divisor = (count - correction.map_or(1.0, Scalar::to_f64)).max(0.0);
+    let divisor = (count - real_correction(correction)?).max(0.0);
     let mut means = Scratch::filled(Wide::<T>::ZERO, out.numel());
     let strides = contiguous_strides(out.sizes());
     // SAFETY: the vector holds an element for each output.

@@ -86,6 +86,17 @@ impl<C: Arithmetic> Axis<C> {
     }
 }
 
+/// Elements from one place of a result to the next, as a number that elements' dtype holds.
+pub(crate) fn scale_of(
+    input: usize,
+    output: usize,
+    align_corners: bool,
+    factor: f64,
+    is_double: bool,
+) -> f64 {
+    Sources::new(input, output, Scale { align_corners, factor }, is_double).scale
+}
+
 /// Places of a result among the elements, in single precision unless elements are double.
 struct Sources {
     input: usize,

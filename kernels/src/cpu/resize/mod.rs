@@ -11,6 +11,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
+pub(crate) use self::axis::scale_of;
 use self::axis::{Axis, Mode, Scale};
 use super::copy::with_slice;
 use super::simd;

@@ -1,0 +1,244 @@
+//! Attention and its gradients: the twin of [`cpu::attention`](crate::cpu::attention).
+//!
+//! In: operands of any strides. Out: results, with scores in tiles of 16 by 64 that are never held as a whole. The gradients
+//! compute the weights anew, once for queries and mask, once for keys, once for values.
+
+use std::ffi::c_void;
+
+use opsmith_runtime::backend::Grid;
+use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
+
+use super::launch::strided;
+use super::scratch::Room;
+use crate::cpu::attention::{check_sizes, expect_results};
+use crate::cpu::expect_sizes;
+use crate::device::ATTENTION;
+use crate::device::strided::Strided;
+
+static PROGRAM: DeviceProgram =
+    DeviceProgram::new("attention.cuh", ATTENTION, include_str!("../../cuda/attention.cuh"));
+
+/// Numbers of operands in `attention.cuh`.
+const QUERY: usize = 0;
+const KEY: usize = 1;
+const VALUE: usize = 2;
+const MASK: usize = 3;
+const OUT: usize = 4;
+const LOGARITHM: usize = 5;
+const GRAD_OUT: usize = 6;
+const GRAD_LOGARITHM: usize = 7;
+/// The gradients of query, key, value and mask come in this order.
+const GRADS: usize = 8;
+const OPERANDS: usize = 12;
+
+/// Rows of a block, columns of a chunk, and the maximal number of blocks for heads.
+const TILE: u64 = 16;
+const CHUNK: u64 = 64;
+const MOST_HEADS: u64 = 65535;
+
+/// Field by field as in `attention.cuh`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Attention<C> {
+    heads: Strided<OPERANDS>,
+    steps: [[i64; 2]; OPERANDS],
+    queries: u64,
+    keys: u64,
+    inner: u64,
+    width: u64,
+    causal: u64,
+    products: *mut C,
+    scale: C,
+}
+
+/// An operand: address and strides; `None` if it is absent.
+type Operand<'a> = Option<(*const c_void, &'a [i64])>;
+
+fn operand<'a, T: Element>(view: &DeviceView<'a, T>) -> Operand<'a> {
+    Some((view.address().cast(), view.strides()))
+}
+
+fn operand_mut<'a, T: Element>(view: &DeviceViewMut<'a, T>) -> Operand<'a> {
+    Some((view.address().cast_const().cast(), view.strides()))
+}
+
+impl<C: Element> Attention<C> {
+    /// The parameter for queries, keys and values of these sizes, which belong together.
+    fn new(
+        [query, key, value]: [&[i64]; 3],
+        operands: [Operand<'_>; OPERANDS],
+        is_causal: bool,
+        scale: Option<f64>,
+    ) -> Result<Attention<C>> {
+        let leading = query.len() - 2;
+        let mut steps = [[0; 2]; OPERANDS];
+        let mut outer: [Dims; OPERANDS] = std::array::from_fn(|_| Dims::from_elem(0, leading));
+        for ((steps, outer), (_, strides)) in steps
+            .iter_mut()
+            .zip(&mut outer)
+            .zip(operands.iter().map(|operand| operand.unwrap_or((std::ptr::null(), &[]))))
+        {
+            if let Some((front, rest)) = strides.split_at_checked(leading) {
+                outer.copy_from_slice(front);
+                steps.iter_mut().zip(rest).for_each(|(step, &stride)| *step = stride);
+            }
+        }
+        let pointers = operands.map(|operand| operand.map_or(std::ptr::null(), |(start, _)| start));
+        let places = std::array::from_fn(|number| (pointers[number], &outer[number][..]));
+        let inner = query[leading + 1];
+        let scale = scale.unwrap_or_else(|| 1.0 / (inner as f64).sqrt());
+        Ok(Attention {
+            heads: strided(&query[..leading], places)?,
+            steps,
+            queries: query[leading] as u64,
+            keys: key[leading] as u64,
+            inner: inner as u64,
+            width: value[leading + 1] as u64,
+            causal: u64::from(is_causal),
+            products: std::ptr::null_mut(),
+            scale: C::from_scalar(Scalar::Float(scale)),
+        })
+    }
+
+    fn has(&self, operand: usize) -> bool {
+        !self.heads.pointers[operand].is_null()
+    }
+
+    /// Launches a function of the program for rows and columns of a result.
+    ///
+    /// # Safety
+    /// Operands are on the device, and of the sizes.
+    unsafe fn launch(
+        &self,
+        device: Device,
+        dtype: DType,
+        (number, function): (u32, &str),
+        rows: u64,
+        columns: u64,
+    ) -> Result<()> {
+        let blocks = [rows.div_ceil(TILE), columns.div_ceil(CHUNK).max(1), self.heads.count.min(MOST_HEADS)];
+        if blocks.contains(&0) {
+            return Ok(());
+        }
+        let name = dtype.ident();
+        let function = function.replace("{T}", &format!("opsmith::dtype::{name}"));
+        let instance = || format!("OPSMITH_ATTENTION(opsmith_kernel, dtype::{name}, {function})");
+        let grid = Grid { blocks: blocks.map(|count| count as u32), threads: [256, 1, 1], shared: 0 };
+        let parameters = [std::ptr::from_ref(self).cast::<c_void>()];
+        // SAFETY: the caller's promise.
+        unsafe { PROGRAM.launch(device, number << 8 | dtype as u32, instance, grid, &parameters) }
+    }
+}
+
+/// `softmax(scale * query @ keyᵀ + attn_mask) @ value` for each head, and the logarithm of each row's sum of
+/// exponentials. An absent `scale` is 1 / √E. With `is_causal`, query number i has the keys up to number i. The row of a
+/// query without keys is 0.
+///
+/// # Errors
+/// If the sizes do not belong together, or errors of the device.
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn attention<T: Element>(
+    query: DeviceView<'_, T>,
+    key: DeviceView<'_, T>,
+    value: DeviceView<'_, T>,
+    attn_mask: Option<DeviceView<'_, T>>,
+    is_causal: bool,
+    scale: Option<f64>,
+    out: DeviceViewMut<'_, T>,
+    logsumexp: DeviceViewMut<'_, f64>,
+) -> Result<()> {
+    let sizes = [query.sizes(), key.sizes(), value.sizes()];
+    check_sizes(sizes, attn_mask.map(|mask| mask.sizes()))?;
+    expect_results(query.sizes(), value.sizes(), out.sizes(), logsumexp.sizes())?;
+    let mut operands = [None; OPERANDS];
+    operands[QUERY] = operand(&query);
+    operands[KEY] = operand(&key);
+    operands[VALUE] = operand(&value);
+    operands[MASK] = attn_mask.as_ref().and_then(operand);
+    operands[OUT] = operand_mut(&out);
+    operands[LOGARITHM] = operand_mut(&logsumexp);
+    let parameter = Attention::<T::Compute>::new(sizes, operands, is_causal, scale)?;
+    let (rows, columns) = (parameter.queries, parameter.width);
+    // SAFETY: the sizes were checked, and the views vouch for their elements.
+    unsafe { parameter.launch(out.device(), T::DTYPE, (0, "run_attention"), rows, columns) }
+}
+
+/// From the gradients of results and logarithms, those of [`attention`] by `query`, `key`, `value` and `attn_mask`; those that
+/// `output_mask` does not ask for are left as they are.
+///
+/// # Errors
+/// As [`attention`].
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn attention_backward<T: Element>(
+    grad_out: DeviceView<'_, T>,
+    grad_logsumexp: Option<DeviceView<'_, f64>>,
+    query: DeviceView<'_, T>,
+    key: DeviceView<'_, T>,
+    value: DeviceView<'_, T>,
+    attn_mask: Option<DeviceView<'_, T>>,
+    out: DeviceView<'_, T>,
+    logsumexp: DeviceView<'_, f64>,
+    is_causal: bool,
+    scale: Option<f64>,
+    output_mask: &[bool],
+    grad_query: DeviceViewMut<'_, T>,
+    grad_key: DeviceViewMut<'_, T>,
+    grad_value: DeviceViewMut<'_, T>,
+    grad_mask: DeviceViewMut<'_, T>,
+) -> Result<()> {
+    let sizes = [query.sizes(), key.sizes(), value.sizes()];
+    check_sizes(sizes, attn_mask.map(|mask| mask.sizes()))?;
+    expect_results(query.sizes(), value.sizes(), out.sizes(), logsumexp.sizes())?;
+    expect_sizes(grad_out.sizes(), out.sizes())?;
+    if let Some(grad) = &grad_logsumexp {
+        expect_sizes(grad.sizes(), logsumexp.sizes())?;
+    }
+    let mut operands = [None; OPERANDS];
+    operands[QUERY] = operand(&query);
+    operands[KEY] = operand(&key);
+    operands[VALUE] = operand(&value);
+    operands[MASK] = attn_mask.as_ref().and_then(operand);
+    operands[OUT] = operand(&out);
+    operands[LOGARITHM] = operand(&logsumexp);
+    operands[GRAD_OUT] = operand(&grad_out);
+    operands[GRAD_LOGARITHM] = grad_logsumexp.as_ref().and_then(operand);
+    let of =
+        [Some(query.sizes()), Some(key.sizes()), Some(value.sizes()), attn_mask.map(|mask| mask.sizes())];
+    for (number, (grad, of)) in
+        [&grad_query, &grad_key, &grad_value, &grad_mask].into_iter().zip(of).enumerate()
+    {
+        let of = of.filter(|_| output_mask.get(number).copied().unwrap_or(true));
+        expect_sizes(grad.sizes(), of.unwrap_or(&[0]))?;
+        operands[GRADS + number] = of.and_then(|_| operand_mut(grad));
+    }
+    let device = grad_out.device();
+    let mut parameter = Attention::<T::Compute>::new(sizes, operands, is_causal, scale)?;
+    let products = parameter.heads.count * parameter.queries;
+    let memory = Room::new::<T::Compute>(device, products)?;
+    parameter.products = memory.address();
+    // SAFETY: the sizes were checked, and the views vouch for their elements; there is room for each product.
+    unsafe { launch_backward(&parameter, device, T::DTYPE) }
+}
+
+/// # Safety
+/// Operands are on the device, and of the sizes.
+unsafe fn launch_backward<C: Element>(f: &Attention<C>, device: Device, dtype: DType) -> Result<()> {
+    let (queries, keys, inner, width) = (f.queries, f.keys, f.inner, f.width);
+    let backward =
+        |by_key: bool, of_value: bool| format!("run_attention_backward<{{T}}, {by_key}, {of_value}>");
+    // SAFETY: the caller's promise.
+    unsafe {
+        f.launch(device, dtype, (1, "run_attention_products"), queries, 1)?;
+        if f.has(GRADS) || f.has(GRADS + 3) {
+            f.launch(device, dtype, (2, &backward(false, false)), queries, inner)?;
+        }
+        if f.has(GRADS + 1) {
+            f.launch(device, dtype, (3, &backward(true, false)), keys, inner)?;
+        }
+        if f.has(GRADS + 2) {
+            f.launch(device, dtype, (4, &backward(true, true)), keys, width)?;
+        }
+    }
+    Ok(())
+}

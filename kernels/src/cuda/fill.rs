@@ -1,0 +1,65 @@
+//! Triangles and identities.
+
+use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::{DeviceViewMut, Element, Error, Result};
+
+use super::launch::{each, strided};
+use crate::device::EACH;
+use crate::device::strided::Strided;
+
+static PROGRAM: DeviceProgram = DeviceProgram::new("fill.cuh", EACH, include_str!("../../cuda/fill.cuh"));
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Triangle {
+    places: Strided<1>,
+    diagonal: i64,
+    upper: u64,
+}
+
+/// Writes zeros above the lower triangle of matrices; `diagonal` moves the boundary to the right.
+///
+/// # Errors
+/// If there are less than two dimensions or more than eight, or errors of the device.
+pub fn tril<T: Element>(diagonal: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+    triangle(diagonal, false, &out)
+}
+
+/// Writes zeros below the upper triangle of matrices; `diagonal` moves the boundary to the right.
+///
+/// # Errors
+/// As [`tril`].
+pub fn triu<T: Element>(diagonal: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+    triangle(diagonal, true, &out)
+}
+
+fn triangle<T: Element>(diagonal: i64, upper: bool, out: &DeviceViewMut<'_, T>) -> Result<()> {
+    if out.sizes().len() < 2 {
+        return Err(Error::shape("a triangle needs at least two dimensions"));
+    }
+    let places = strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])?;
+    let parameter = Triangle { places, diagonal, upper: u64::from(upper) };
+    // SAFETY: the struct has the fields of `fill.cuh`, and the places are those of the output.
+    unsafe { each(&PROGRAM, out.device(), (0, "Triangle"), T::DTYPE, &places, &parameter) }
+}
+
+/// The identity matrix with `n` rows and columns.
+///
+/// # Errors
+/// Errors of the device.
+pub fn eye<T: Element>(n: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+    eye_m(n, n, out)
+}
+
+/// Ones on the diagonal of a matrix with `n` rows and `m` columns.
+///
+/// # Errors
+/// If the output has another size, or errors of the device.
+pub fn eye_m<T: Element>(n: i64, m: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+    crate::cpu::expect_sizes(out.sizes(), &[n, m])?;
+    let places = strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])?;
+    // SAFETY: the struct has the places alone, as in `fill.cuh`, and they are those of the output.
+    unsafe { each(&PROGRAM, out.device(), (1, "Identity"), T::DTYPE, &places, &places) }
+}
+
+pub use super::sequence::{arange, arange_of, linspace, logspace, tril_indices, triu_indices};

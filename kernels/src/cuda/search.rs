@@ -1,0 +1,3 @@
+//! Places of elements in sequences in order.
+
+pub use super::sequence::searchsorted;

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs the programs of scripts/gpu-bundle on this machine's first CUDA device: agreement with the host (forms, gradients,
+# graphs), recorded calls, compute-sanitizer if it is here, benchmarks beside PyTorch. Writes results.json; never changes the
+# card's settings. Each part has a time limit, and a part that fails does not end the others.
+set -uo pipefail
+cd "$(dirname "$0")"
+export OPSMITH_ON_DEVICE=1 OPSMITH_CACHE_DIR=$PWD/cache OPSMITH_DEVICE_FALLBACK=host
+export CARGO_MANIFEST_DIR=$PWD
+rows=()
+part() { # NAME SECONDS COMMAND...
+  local name=$1 limit=$2 start=$SECONDS status
+  shift 2
+  timeout "$limit" "$@" >"$name.log" 2>&1
+  status=$?
+  rows+=("{\"part\": \"$name\", \"status\": $status, \"seconds\": $((SECONDS - start))}")
+  printf '%-28s %-8s %4s s   %s\n' "$name" "$([ $status -eq 0 ] && echo ok || echo "exit $status")" $((SECONDS - start)) \
+    "$(grep -E 'comparisons|passed,' "$name.log" | tail -n 1)"
+}
+
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || true
+for check in forms gradients graphs; do
+  OPSMITH_CUDA_PART=$check part "$check" 120 ./cuda --exact worker --nocapture --test-threads=1
+done
+for folder in aten_cases aten_cases_more; do
+  [ -d "$folder" ] && part "parity_$folder" 90 ./parity "$folder" --device cuda
+done
+if command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck initcheck; do
+    OPSMITH_OPERATORS=add,sum,mm,softmax,index_select,sort,conv2d OPSMITH_CUDA_PART=forms \
+      part "sanitizer_$tool" 90 compute-sanitizer --tool "$tool" --error-exitcode 9 ./cuda --exact worker --nocapture --test-threads=1
+  done
+fi
+part bench 100 sh -c './opsmith-bench --device cuda --gate 0 >ours.jsonl'
+if python3 -c 'import torch' 2>/dev/null; then
+  part bench_torch 100 sh -c 'python3 device_torch.py >theirs.jsonl'
+  python3 compare.py ours.jsonl theirs.jsonl | tee compare.txt
+fi
+{
+  echo '{"parts": ['
+  (IFS=,; echo "${rows[*]}")
+  echo '], "bench": ['
+  cat ours.jsonl theirs.jsonl 2>/dev/null | paste -sd,
+  echo ']}'
+} >results.json
