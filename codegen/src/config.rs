@@ -39,6 +39,18 @@ pub struct Config {
     pub include: Vec<PathBuf>,
     /// The crates that have the kernel tables.
     pub tables: Tables,
+    /// The device library, with which pointwise expressions have loops on devices; without it, they have none.
+    pub device: Option<DeviceLibrary>,
+}
+
+/// The texts of the device library, and the library whose scalar functions it has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceLibrary {
+    /// Path of a `&[&str]`, the texts.
+    pub headers: RustPath,
+    /// The library, by its number among the parents, or the crate's own: the functions of its spec are in the device library
+    /// under their paths in Rust.
+    pub library: Option<usize>,
 }
 
 /// The crates that have the kernel tables of a library. Kernels are compiled where their tables are, so that several crates
@@ -143,6 +155,7 @@ impl Config {
             backends: vec![(Backend::Cpu, path("crate::kernels"))],
             include: Vec::new(),
             tables: Tables::Inside,
+            device: None,
         }
     }
 
@@ -169,6 +182,8 @@ impl Config {
             if library.package == chain::ROOT {
                 self.runtime = parse(&format!("{}::runtime", library.path))?;
                 self.custom_kernels = path.clone();
+                let headers = parse(&format!("{}::kernels::device::HEADERS", library.path))?;
+                self.device = Some(DeviceLibrary { headers, library: Some(self.parents.len()) });
             }
             self.parents.push(Parent { spec: library.spec.clone(), path, direct: library.is_direct() });
             for folder in &library.include {
@@ -201,7 +216,14 @@ impl Config {
             runtime: path("::opsmith_runtime"),
             custom_kernels: path("::opsmith_aot"),
             kernels: path("::opsmith_kernels"),
-            backends: vec![(Backend::Cpu, path("::opsmith_kernels::cpu"))],
+            backends: vec![
+                (Backend::Cpu, path("::opsmith_kernels::cpu")),
+                (Backend::Cuda, path("::opsmith_kernels::cuda")),
+            ],
+            device: Some(DeviceLibrary {
+                headers: path("::opsmith_kernels::device::HEADERS"),
+                library: None,
+            }),
             ..Config::new(spec)
         }
     }

@@ -6,15 +6,17 @@ use std::path::PathBuf;
 
 use opsmith_core::Backend;
 
-use crate::config::Config;
-use crate::diagnostics::{Diagnostics, SourceMap};
+use crate::analysis::device_loops;
+use crate::config::{Config, DeviceLibrary};
+use crate::diagnostics::{Diagnostics, SourceId, SourceMap};
 use crate::emit::{self, File, Generation, Part, Selection};
 use crate::expr::check::Undeclared;
 use crate::kernel_file;
-use crate::lower;
+use crate::lower::{self, KeptBodies};
 use crate::model::Model;
 pub use crate::reader::Open;
-use crate::reader::{Reader, Unreadable};
+use crate::reader::{Parsed, Reader, Unreadable};
+use crate::spec::document::Loaded;
 
 /// A spec that was read and checked.
 pub struct Checked {
@@ -26,6 +28,10 @@ pub struct Checked {
     pub model: Model,
     /// The files that were read, in order.
     pub files: Vec<PathBuf>,
+    /// The entries of those that are YAML, in the same order; kept by [`check_again`] alone.
+    pub documents: Vec<Loaded>,
+    /// The files that are not YAML; their entries are unknown.
+    pub unparsed: Vec<SourceId>,
 }
 
 /// The reason why a library was not generated.
@@ -62,21 +68,43 @@ pub fn check(config: &Config) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
     reader.read_parents(config)?;
     reader.read_spec(config)?;
-    Ok(lower(reader, &backends(config), Undeclared::Refused))
+    Ok(lower(reader, &Targets::of(config), Undeclared::Refused, None))
 }
 
-/// The backends with kernels in Rust in a configuration.
-fn backends(config: &Config) -> Vec<Backend> {
-    config.backends.iter().map(|(backend, _)| *backend).collect()
+/// The backends of a configuration.
+struct Targets {
+    /// Those with kernels in Rust.
+    rust: Vec<Backend>,
+    /// The library of devices, if the configuration has one.
+    device: Option<DeviceLibrary>,
+}
+
+impl Targets {
+    fn of(config: &Config) -> Targets {
+        Targets {
+            rust: config.backends.iter().map(|(backend, _)| *backend).collect(),
+            device: config.device.clone(),
+        }
+    }
 }
 
 /// Lowers the entries to a model, with all their mistakes.
-fn lower(reader: Reader, backends: &[Backend], undeclared: Undeclared) -> Checked {
-    let Reader { sources, mut diagnostics, documents, files, .. } = reader;
-    let model = lower::lower(&documents, &sources, undeclared, backends, &mut diagnostics);
+fn lower(
+    reader: Reader,
+    targets: &Targets,
+    undeclared: Undeclared,
+    kept: Option<&mut KeptBodies>,
+) -> Checked {
+    let Reader { sources, mut diagnostics, documents, files, unparsed, .. } = reader;
+    let keeps = kept.is_some();
+    let mut model = lower::lower(&documents, &sources, undeclared, &targets.rust, &mut diagnostics, kept);
+    if let Some(device) = &targets.device {
+        device_loops::mark(&mut model, device.library);
+    }
     // The parser keeps every text for its spans, which are no longer needed here.
     proc_macro2::extra::invalidate_current_thread_spans();
-    Checked { sources, diagnostics, model, files }
+    let documents = if keeps { documents } else { Vec::new() };
+    Checked { sources, diagnostics, model, files, documents, unparsed }
 }
 
 /// Checks that the files of kernels exist, as a build does. Not for a spec outside of its crate's folder, as in a
@@ -94,7 +122,7 @@ pub fn check_as(config: &Config, text: &str) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
     reader.read_parents(config)?;
     reader.add_spec(config, text.as_bytes().to_vec());
-    Ok(lower(reader, &backends(config), Undeclared::Refused))
+    Ok(lower(reader, &Targets::of(config), Undeclared::Refused, None))
 }
 
 /// As [`check_as`], with another source, such as a revision, for the spec and the files that it includes.
@@ -105,7 +133,32 @@ pub fn check_from(config: &Config, open: Open<'_>) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
     reader.read_parents(config)?;
     reader.read_spec_from(config, open)?;
-    Ok(lower(reader, &backends(config), Undeclared::Refused))
+    Ok(lower(reader, &Targets::of(config), Undeclared::Refused, None))
+}
+
+/// The parts of a check that the next one need not repeat: for a spec that is checked again and again while it is edited.
+#[derive(Default)]
+pub struct Kept {
+    parsed: Parsed,
+    bodies: KeptBodies,
+}
+
+/// As [`check`], with another source for every file, such as the unsaved texts of an editor, and the results of the
+/// last check of this configuration. While a file is not YAML, the model is empty and the diagnostics are those of reading:
+/// entries that are missing for a moment would make mistakes of all that refer to them.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_again(config: &Config, open: Open<'_>, kept: &mut Kept) -> Result<Checked, Failure> {
+    let mut reader = Reader::with_parsed(std::mem::take(&mut kept.parsed));
+    let read = reader.read_parents_from(config, open).and_then(|()| reader.read_spec_from(config, open));
+    kept.parsed = std::mem::take(&mut reader.parsed);
+    read?;
+    if !reader.unparsed.is_empty() {
+        let Reader { sources, diagnostics, documents, files, unparsed, .. } = reader;
+        return Ok(Checked { sources, diagnostics, model: Model::default(), files, documents, unparsed });
+    }
+    Ok(lower(reader, &Targets::of(config), Undeclared::Refused, Some(&mut kept.bodies)))
 }
 
 /// Checks one text, as [`check`] does for a file; `include`s are ignored.
@@ -117,7 +170,7 @@ pub fn check_text(name: &str, text: &str) -> Checked {
 pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
     let mut reader = Reader::default();
     reader.add_text(name, text);
-    lower(reader, &[Backend::Cpu], undeclared)
+    lower(reader, &Targets { rust: vec![Backend::Cpu], device: None }, undeclared, None)
 }
 
 /// The files of a library whose spec has no mistakes.

@@ -3,14 +3,14 @@
 //! In: a [`Config`] and files. Out: documents in the order of reading, parents first; text that cannot be parsed is a
 //! diagnostic. Must not know the meaning of entries.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::Config;
-use crate::diagnostics::{Diagnostics, SourceId, SourceMap, catalogue};
-use crate::spec::document::{Document, Loaded, Text};
-use crate::spec::yaml::Key;
+use crate::diagnostics::{Diagnostic, Diagnostics, SourceId, SourceMap, catalogue};
+use crate::spec::document::{Document, Loaded, OfArguments};
 use crate::spec::{encoding, yaml};
 
 /// A file that cannot be read.
@@ -28,22 +28,19 @@ pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 /// The file system.
 const DISK: Open<'static> = &|path| std::fs::read(path);
 
-/// Aliases of arguments.
-type Aliases = Vec<(Key, Vec<Text>)>;
-
 /// The context of a file.
 struct Origin<'a> {
     /// The library that it belongs to.
     parent: Option<usize>,
-    /// The aliases of the file that includes it.
-    aliases: Aliases,
+    /// The facts of arguments of the file that includes it.
+    of_arguments: OfArguments,
     /// The source of it and of its includes.
     open: Open<'a>,
 }
 
 impl<'a> Origin<'a> {
     fn first(parent: Option<usize>, open: Open<'a>) -> Origin<'a> {
-        Origin { parent, aliases: Aliases::new(), open }
+        Origin { parent, of_arguments: OfArguments::default(), open }
     }
 }
 
@@ -58,18 +55,49 @@ pub struct Reader {
     pub documents: Vec<Loaded>,
     /// The files, in order.
     pub files: Vec<PathBuf>,
+    /// The files that have text and are not YAML, so that nothing is known of their entries.
+    pub unparsed: Vec<SourceId>,
+    /// The files of an earlier run.
+    pub parsed: Parsed,
     /// The same files, by canonical path.
     known: HashSet<PathBuf>,
 }
 
+/// Files as they were parsed in an earlier run: a text that did not change is not parsed again.
+#[derive(Default)]
+pub struct Parsed {
+    files: HashMap<SourceId, ParsedFile>,
+}
+
+/// One of them. Its spans have the number of its source, so it serves as the same source only.
+struct ParsedFile {
+    name: String,
+    text: String,
+    document: Option<Arc<Document>>,
+    diagnostics: Vec<Diagnostic>,
+}
+
 impl Reader {
+    /// A reader that need not parse these files again.
+    pub fn with_parsed(parsed: Parsed) -> Reader {
+        Reader { parsed, ..Reader::default() }
+    }
+
     /// Reads the specs of the parent libraries.
     ///
     /// # Errors
     /// If one cannot be read; included files that cannot be read are diagnostics.
     pub fn read_parents(&mut self, config: &Config) -> Result<(), Unreadable> {
+        self.read_parents_from(config, DISK)
+    }
+
+    /// Reads the specs of the parent libraries from another source.
+    ///
+    /// # Errors
+    /// As [`read_parents`](Reader::read_parents).
+    pub fn read_parents_from(&mut self, config: &Config, open: Open<'_>) -> Result<(), Unreadable> {
         for (number, parent) in config.parents.iter().enumerate() {
-            self.read(&parent.spec, &parent.spec.display().to_string(), &Origin::first(Some(number), DISK))?;
+            self.read(&parent.spec, &parent.spec.display().to_string(), &Origin::first(Some(number), open))?;
         }
         Ok(())
     }
@@ -127,11 +155,10 @@ impl Reader {
 
     fn add_with_includes(&mut self, path: &Path, source: SourceId, origin: &Origin<'_>) {
         let Some(document) = self.add(source, origin) else { return };
-        let includes = document.include.clone();
-        let inner = Origin { aliases: document.all_aliases(), ..*origin };
+        let inner = Origin { of_arguments: document.of_arguments.before(&origin.of_arguments), ..*origin };
         let folder = path.parent().unwrap_or(Path::new(""));
         let name = PathBuf::from(self.sources.file(source).path());
-        for include in includes {
+        for include in &document.include {
             let path = folder.join(include.as_str());
             match (origin.open)(&path) {
                 Ok(bytes) => {
@@ -154,16 +181,44 @@ impl Reader {
         }
     }
 
-    fn add(&mut self, source: SourceId, origin: &Origin<'_>) -> Option<&Document> {
-        let errors = self.diagnostics.error_count();
-        let root = yaml::parse(&self.sources, source, &mut self.diagnostics)?;
-        let intact = self.diagnostics.error_count() == errors;
-        let mut document = Document::from_node(&root, &self.sources, &mut self.diagnostics)?;
-        if !intact {
-            document.mark_incomplete();
+    fn add(&mut self, source: SourceId, origin: &Origin<'_>) -> Option<Arc<Document>> {
+        let file = self.sources.file(source);
+        let known = self.parsed.files.get(&source);
+        let document = match known.filter(|known| known.name == file.path() && known.text == file.text()) {
+            Some(known) => {
+                self.diagnostics.extend(known.diagnostics.iter().cloned());
+                known.document.clone()
+            }
+            None => self.parse(source),
+        };
+        if document.is_none() && !self.sources.text(source).trim().is_empty() {
+            self.unparsed.push(source);
         }
-        document.inherited_aliases.clone_from(&origin.aliases);
-        self.documents.push(Loaded { document, parent: origin.parent });
-        self.documents.last().map(|loaded| &loaded.document)
+        let document = document?;
+        self.documents.push(Loaded {
+            document: document.clone(),
+            parent: origin.parent,
+            inherited: origin.of_arguments.clone(),
+        });
+        Some(document)
+    }
+
+    /// Parses a file, and keeps the result for a later run.
+    fn parse(&mut self, source: SourceId) -> Option<Arc<Document>> {
+        let mut diagnostics = Diagnostics::new();
+        let document = yaml::parse(&self.sources, source, &mut diagnostics).and_then(|root| {
+            let intact = !diagnostics.has_errors();
+            let mut document = Document::from_node(&root, &self.sources, &mut diagnostics)?;
+            if !intact {
+                document.mark_incomplete();
+            }
+            Some(Arc::new(document))
+        });
+        let diagnostics: Vec<Diagnostic> = diagnostics.into_iter().collect();
+        self.diagnostics.extend(diagnostics.iter().cloned());
+        let file = self.sources.file(source);
+        let (name, text) = (file.path().to_owned(), file.text().to_owned());
+        self.parsed.files.insert(source, ParsedFile { name, text, document: document.clone(), diagnostics });
+        document
     }
 }

@@ -20,6 +20,8 @@ mod sample;
 mod signature;
 mod yaml;
 
+use super::Help;
+
 pub use alias::*;
 pub use attribute::*;
 pub use body::*;
@@ -36,8 +38,9 @@ pub use sample::*;
 pub use signature::*;
 pub use yaml::*;
 
-fn did_you_mean(name: &str) -> String {
-    format!("did you mean `{name}`?")
+/// The name to write instead of the primary span.
+fn did_you_mean(name: &str) -> Help {
+    Help { text: format!("did you mean `{name}`?"), replacement: Some(name.to_owned()) }
 }
 
 /// Names as code, with commas.
@@ -46,10 +49,10 @@ fn ticked<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// The nearest of the known names, or all of them.
-fn near_or_all(name: &str, known: &[&str], all: &str) -> String {
+fn near_or_all(name: &str, known: &[&str], all: &str) -> Help {
     match super::nearest(name, known.iter().copied()) {
         Some(near) => did_you_mean(near),
-        None if known.is_empty() => format!("there are no {all}"),
-        None => format!("the {all} are {}", ticked(known.iter().copied())),
+        None if known.is_empty() => format!("there are no {all}").into(),
+        None => format!("the {all} are {}", ticked(known.iter().copied())).into(),
     }
 }

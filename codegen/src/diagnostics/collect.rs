@@ -11,6 +11,8 @@ pub struct Diagnostics {
     list: Vec<Diagnostic>,
     errors: usize,
     warnings: usize,
+    /// Those that were left out.
+    dropped: usize,
 }
 
 impl Diagnostics {
@@ -28,6 +30,8 @@ impl Diagnostics {
         if *count < MAX_DIAGNOSTICS {
             *count += 1;
             self.list.push(diagnostic);
+        } else {
+            self.dropped += 1;
         }
     }
 
@@ -59,6 +63,11 @@ impl Diagnostics {
     /// The number of warnings.
     pub fn warning_count(&self) -> usize {
         self.warnings
+    }
+
+    /// The number of diagnostics that were reported, those included that were left out: it grows with each.
+    pub fn reported(&self) -> usize {
+        self.list.len() + self.dropped
     }
 
     /// All of them by file and position, so that a reader goes through a file from top to bottom.

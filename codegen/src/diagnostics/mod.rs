@@ -52,9 +52,30 @@ pub struct Diagnostic {
     /// Other spans that explain the mistake, such as a first definition.
     pub secondary: Vec<Label>,
     /// The correction.
-    pub help: Option<String>,
+    pub help: Option<Help>,
     /// Facts that explain the rule.
     pub notes: Vec<String>,
+}
+
+/// The correction of a mistake: a sentence and, where a word in place of the primary span would do, that word.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Help {
+    /// The sentence.
+    pub text: String,
+    /// The text to write instead of the primary span.
+    pub replacement: Option<String>,
+}
+
+impl From<String> for Help {
+    fn from(text: String) -> Help {
+        Help { text, replacement: None }
+    }
+}
+
+impl From<&str> for Help {
+    fn from(text: &str) -> Help {
+        Help::from(text.to_owned())
+    }
 }
 
 impl Diagnostic {
@@ -93,14 +114,14 @@ impl Diagnostic {
     }
 
     /// Sets the correction.
-    pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
+    pub fn with_help(mut self, help: impl Into<Help>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
     /// Sets the correction if there is one.
-    pub fn with_help_if(mut self, help: Option<String>) -> Diagnostic {
-        self.help = help.or(self.help);
+    pub fn with_help_if(mut self, help: Option<impl Into<Help>>) -> Diagnostic {
+        self.help = help.map(Into::into).or(self.help);
         self
     }
 

@@ -24,7 +24,7 @@ pub fn render(sources: &SourceMap, diagnostic: &Diagnostic, color: bool) -> Stri
         group = group.element(Level::NOTE.message(normalize_untrusted_str(note)));
     }
     if let Some(help) = &diagnostic.help {
-        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+        group = group.element(Level::HELP.message(normalize_untrusted_str(&help.text)));
     }
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     renderer.render(&[group])

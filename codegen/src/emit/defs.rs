@@ -77,6 +77,8 @@ fn fields(op: &Op) -> TokenStream {
     let numbers = numbers(op);
     field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
     field(has_kernels(op), quote!(kernels), quote!(rt::__kernels_of_entry!(kernel_tables::#name)));
+    let flops = flops(op);
+    field(flops.is_some(), quote!(flops), flops.unwrap_or_default());
     let combinations = op.combinations.iter().map(|row| {
         let inputs = row.inputs.iter().map(|(argument, dtype)| {
             let (argument, dtype) = (position(*argument), ident(dtype.ident()));
@@ -104,6 +106,16 @@ fn fields(op: &Op) -> TokenStream {
     let facts = facts(&op.facts);
     field(facts.is_some(), quote!(facts), facts.unwrap_or_default());
     fields
+}
+
+/// Operations of the kernel by the entry, or by its expression.
+fn flops(op: &Op) -> Option<TokenStream> {
+    if op.flops.is_some() {
+        let function = part_name(op, "flops");
+        return Some(quote!(Flops::Call(inference::#function)));
+    }
+    let operations = op.body.pointwise.as_ref().map(crate::analysis::flops::of_element)?;
+    Some(quote!(Flops::Element(#operations)))
 }
 
 fn uniform_value(uniform: Uniform) -> TokenStream {
@@ -200,8 +212,9 @@ fn argument(arg: &Arg) -> TokenStream {
 
 /// The facts that are not as for most operators; nothing if all are.
 fn facts(facts: &Facts) -> Option<TokenStream> {
-    // Names in other libraries stand in the table of the library, updates among the forms.
-    let Facts { since, deprecated, deterministic, tags, backward_only, updates: _, known_as: _ } = facts;
+    // Names in other libraries stand in the table of the library, updates among the forms; notations are for documents.
+    let Facts { since, deprecated, deterministic, tags, backward_only, updates: _, known_as: _, notation: _ } =
+        facts;
     let mut fields = TokenStream::new();
     if let Some(since) = since {
         fields.extend(quote!(since: Some(#since),));

@@ -42,8 +42,8 @@ pub(super) fn summary(op: &Op) -> &str {
     op.doc.split("\n\n").next().unwrap_or_default()
 }
 
-/// How a form differs from the functional one.
-fn difference(op: &Op, form: Form) -> Option<String> {
+/// How a form differs from the functional one, in sentences of Markdown; `None` for that one itself.
+pub fn difference(op: &Op, form: Form) -> Option<String> {
     match form {
         Form::Functional => None,
         Form::Inplace if !op.forms.pairs.is_empty() => {
@@ -96,7 +96,7 @@ fn whole(generation: &Generation<'_>, function: &Function<'_>) -> String {
     section("Gradients", own(|op, _| gradients(op)));
     section("Errors", own(errors));
     section("Example", example(generation, function));
-    for fact in facts(op) {
+    for fact in forms(op).into_iter().chain(kernels(op)).chain(facts(op)) {
         text.push_str(&format!("\n{fact}\n"));
     }
     text.push_str(&format!("\nDeclared at {}", place(op)));
@@ -154,15 +154,35 @@ fn results(op: &Op, model: &Model) -> Vec<String> {
         let dtype = rule(dtype, op, model);
         lines.push(format!("- {name}shape {shape}; dtype {dtype}"));
     }
+    for output in op.outputs.iter().filter(|output| !output.doc.is_empty()) {
+        let name = output.name.as_deref().unwrap_or("result");
+        lines.push(format!("- `{name}`: {}", in_a_line(&output.doc)));
+    }
     let dtypes = op.body.dtypes_of_row(Backend::Cpu);
     if dtypes != DTypeSet::EMPTY {
         lines.push(format!("- computed in {}", named(dtypes)));
     }
+    match (&op.flops, &op.body.pointwise) {
+        (Some(formula), _) => {
+            let text = print(formula, op, model).replace('`', "'");
+            lines.push(format!("- arithmetic operations: `{text}`"));
+        }
+        (None, Some(element)) => {
+            let text = print(element, op, model).replace('`', "'");
+            lines.push(format!("- each element: `{text}`"));
+        }
+        (None, None) => {}
+    }
     lines
 }
 
-/// A rule in the spec's words, with its meaning.
-fn rule(expr: &Expr, op: &Op, model: &Model) -> String {
+/// A text of Markdown in one line, as items of lists have it.
+fn in_a_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A rule of inference in the spec's words, with its meaning; Markdown.
+pub fn rule(expr: &Expr, op: &Op, model: &Model) -> String {
     let text = print(expr, op, model).replace('`', "'");
     let meaning = match &expr.kind {
         ExprKind::Rule(rule, _) => Some(format!(" ({})", rule.doc())),
@@ -171,8 +191,8 @@ fn rule(expr: &Expr, op: &Op, model: &Model) -> String {
     format!("`{text}`{}", meaning.unwrap_or_default())
 }
 
-/// A set of dtypes by its name, or by its members.
-fn named(dtypes: DTypeSet) -> String {
+/// A set of dtypes by its name, or by its members; Markdown.
+pub fn named(dtypes: DTypeSet) -> String {
     match DTypeSet::NAMED.iter().find(|(_, set)| *set == dtypes) {
         Some(("all", _)) => "all dtypes".to_owned(),
         Some((name, _)) => format!("{name} dtypes"),
@@ -195,8 +215,8 @@ fn gradients(op: &Op) -> Vec<String> {
     op.derivatives.iter().map(formula).collect()
 }
 
-/// Refused calls: by the conditions of the spec, and by every operator.
-fn errors(op: &Op, model: &Model) -> Vec<String> {
+/// Refused calls: by the conditions of the spec, and by every operator; items of a list in Markdown.
+pub fn errors(op: &Op, model: &Model) -> Vec<String> {
     let mut lines: Vec<String> =
         op.checks.iter().map(|check| format!("- unless `{}`", check.text.replace('`', "'"))).collect();
     for arg in op.args.iter().filter(|arg| !arg.constraints.is_empty()) {
@@ -264,14 +284,18 @@ fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
     lines
 }
 
-/// `- `p`: float, at least 0 and at most 1, `0.5` by default`
+/// `- `p`: float, at least 0 and at most 1, `0.5` by default: the probability of zero`
 fn argument(arg: &Arg) -> String {
+    let text = argument_values(arg);
+    if arg.doc.is_empty() { text } else { format!("{text}: {}", in_a_line(&arg.doc)) }
+}
+
+/// The values that an argument may have, and its names.
+fn argument_values(arg: &Arg) -> String {
     let mut text = format!("- `{}`: {}", arg.name, arg.ty);
-    if !arg.constraints.is_empty() {
-        let list = if arg.ty.is_list() { "a list " } else { "" };
-        let words = constraint::describe(&arg.constraints, arg.ty.is_list());
-        let list = if words.starts_with("of ") { list } else { "" };
-        text.push_str(&format!(", {list}{words}"));
+    let words = constraints(arg);
+    if !words.is_empty() {
+        text.push_str(&format!(", {words}"));
     }
     if let Some(default) = &arg.default {
         text.push_str(&format!(", {} by default", self::default(default)));
@@ -279,33 +303,88 @@ fn argument(arg: &Arg) -> String {
     if naming::named_values(arg).is_some() {
         text.push_str(&format!("; see [`{}`]", enums::name(arg)));
     }
-    match arg.number {
-        None | Some(NumberUse::Free | NumberUse::Computed | NumberUse::Real) => {}
-        Some(NumberUse::Held) => text.push_str("; the elements' dtype must hold it"),
-        Some(NumberUse::Alike) => {
-            text.push_str(
-                "; the elements' dtype must hold it, and it is no float or complex number unless they are",
-            );
-        }
-        Some(NumberUse::Lower | NumberUse::Upper) => {
-            text.push_str("; may lie beyond what the elements' dtype holds, where no element is");
-        }
-    }
-    match arg.value {
-        ValueUse::None => {}
-        ValueUse::Optional => {
-            text.push_str("; if its elements are known, the result's shape is known better")
-        }
-        ValueUse::Masks => text.push_str(
-            "; masks (`bool`, `uint8`) stand for the places where they hold, which decide the result's shape",
-        ),
-        ValueUse::Required => text.push_str("; its elements decide the result's shape or dtype"),
-    }
-    if !arg.aliases.is_empty() {
-        let names: Vec<String> = arg.aliases.iter().map(|name| format!("`{name}`")).collect();
-        text.push_str(&format!("; by name also {}", names.join(", ")));
+    for note in notes(arg) {
+        text.push_str(&format!("; {note}"));
     }
     text
+}
+
+/// The values that an argument may have, in words; empty if its type has no others.
+pub fn constraints(arg: &Arg) -> String {
+    if arg.constraints.is_empty() {
+        return String::new();
+    }
+    let words = constraint::describe(&arg.constraints, arg.ty.is_list());
+    let list = if arg.ty.is_list() && words.starts_with("of ") { "a list " } else { "" };
+    format!("{list}{words}")
+}
+
+/// Remarks on an argument: its relation to the elements, the use of its own elements, its other names; Markdown, the rest
+/// of a sentence each.
+pub fn notes(arg: &Arg) -> Vec<String> {
+    let number = match arg.number {
+        None | Some(NumberUse::Free | NumberUse::Computed | NumberUse::Real) => None,
+        Some(NumberUse::Held) => Some("the elements' dtype must hold it"),
+        Some(NumberUse::Alike) => {
+            Some("the elements' dtype must hold it, and it is no float or complex number unless they are")
+        }
+        Some(NumberUse::Lower | NumberUse::Upper) => {
+            Some("may lie beyond what the elements' dtype holds, where no element is")
+        }
+    };
+    let value = match arg.value {
+        ValueUse::None => None,
+        ValueUse::Optional => Some("if its elements are known, the result's shape is known better"),
+        ValueUse::Masks => Some(
+            "masks (`bool`, `uint8`) stand for the places where they hold, which decide the result's shape",
+        ),
+        ValueUse::Required => Some("its elements decide the result's shape or dtype"),
+    };
+    let aliases: Vec<String> = arg.aliases.iter().map(|name| format!("`{name}`")).collect();
+    let aliases = (!aliases.is_empty()).then(|| format!("by name also {}", aliases.join(", ")));
+    number.into_iter().chain(value).map(str::to_owned).chain(aliases).collect()
+}
+
+/// The other functions of the operator, as links.
+fn forms(op: &Op) -> Option<String> {
+    let others = api::own_forms(op).into_iter().skip(1);
+    let links: Vec<String> =
+        others.map(|function| format!("[`{0}`](fn@super::{0})", function.name())).collect();
+    (!links.is_empty()).then(|| format!("Forms: {}.", links.join(", ")))
+}
+
+/// The hand-written kernels by backend, or that the loops come from the expression.
+fn kernels(op: &Op) -> Option<String> {
+    let rows = op.body.kernels.iter().map(|kernel| format!("`{}` ({})", kernel.text, kernel.backend.key()));
+    let mut names: Vec<String> = rows.collect();
+    if op.body.pointwise.is_some() {
+        names.push("a loop made from the expression".to_owned());
+    }
+    (!names.is_empty()).then(|| format!("Kernels: {}.", names.join(", ")))
+}
+
+/// A module whose documentation lists the public functions by the file of the spec that declares them.
+pub(super) fn families(generation: &Generation<'_>) -> TokenStream {
+    let mut families: Vec<(&str, Vec<String>)> = Vec::new();
+    let shown = generation.own_definitions().filter(|op| !op.facts.backward_only);
+    for op in shown {
+        let Some(first) = api::own_forms(op).into_iter().next() else { continue };
+        let link = format!("[`{0}`](fn@{0})", first.name());
+        match families.iter_mut().find(|(file, _)| *file == op.file()) {
+            Some((_, links)) => links.push(link),
+            None => families.push((op.file(), vec![link])),
+        }
+    }
+    let sections = families.iter().map(|(file, links)| format!("# `{file}`\n\n{}\n", links.join(", ")));
+    let text = format!(
+        "The operators by the file of the spec that declares them; other forms of each (in place, out, with options) are on its page.\n\n{}",
+        sections.collect::<Vec<_>>().join("\n")
+    );
+    let doc = super::names::doc(&text);
+    quote! {
+        #doc
+        pub mod operators_by_family {}
+    }
 }
 
 /// What is known besides what the operator computes, a sentence each.
@@ -344,8 +423,8 @@ pub(super) fn attributes(op: &Op) -> TokenStream {
     tokens
 }
 
-/// A default as documents show it.
-pub(super) fn default(default: &Default) -> String {
+/// A default as documents show it; Markdown.
+pub fn default(default: &Default) -> String {
     format!("`{}`", written(default))
 }
 

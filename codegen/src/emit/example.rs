@@ -12,6 +12,7 @@ use crate::analysis::naming;
 use crate::analysis::rows::plainest_dtype;
 use crate::config::Config;
 use crate::model::{Arg, Default, Element, Fill, Kind, Op, Sample, SampleTensor, SampleValue};
+
 /// The most elements that are written one by one.
 const MOST_NUMBERS: i64 = 16;
 
@@ -23,11 +24,44 @@ pub(super) fn example(generation: &Generation<'_>, function: &Function<'_>) -> V
     }
     op.samples.iter().find_map(|sample| Program::of(op, sample)).map_or(Vec::new(), |program| {
         let mut lines = vec!["```".to_owned(), program.imports(generation.config)];
-        lines.extend(program.tensors);
-        lines.push(format!("let result = {}?;", program.call));
+        lines.extend(program.lines());
         let runtime = runtime(generation.config);
         lines.extend([format!("# Ok::<(), {runtime}::Error>(())"), "```".to_owned()]);
         lines
+    })
+}
+
+/// The program in the documentation of a function, with the values that it calls the operator with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkedExample {
+    /// The program without imports: a line for each tensor, then the call.
+    pub code: String,
+    /// The sample that has the values of the arguments that are not tensors, by position.
+    pub sample: usize,
+    /// The tensors of the call, in the order of the arguments.
+    pub tensors: Vec<WorkedTensor>,
+}
+
+/// A tensor of a program in the documentation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkedTensor {
+    /// Its dtype.
+    pub dtype: DType,
+    /// Its sizes.
+    pub shape: Vec<i64>,
+    /// Its elements in row-major order; those of complex numbers have half of each as imaginary part.
+    pub numbers: Vec<f64>,
+}
+
+/// The program that the documentation of an operator has; `None` if no sample can be written in Rust.
+pub fn worked(op: &Op) -> Option<WorkedExample> {
+    if op.facts.backward_only || op.is_supplied() {
+        return None;
+    }
+    let programs = op.samples.iter().enumerate();
+    programs.into_iter().find_map(|(sample, values)| {
+        let program = Program::of(op, values)?;
+        Some(WorkedExample { code: program.lines().join("\n"), sample, tensors: program.made })
     })
 }
 
@@ -47,6 +81,8 @@ struct Program {
     types: Vec<&'static str>,
     /// A binding of each tensor.
     tensors: Vec<String>,
+    /// The tensors.
+    made: Vec<WorkedTensor>,
     /// The call.
     call: String,
     /// Whether an argument is called `x`, so that `self` is not.
@@ -65,6 +101,7 @@ impl Program {
             names: Vec::new(),
             types: Vec::new(),
             tensors: Vec::new(),
+            made: Vec::new(),
             call: String::new(),
             has_x: op.arg_index("x").is_some(),
         };
@@ -96,6 +133,11 @@ impl Program {
         program.call = format!("{name}({})", given.join(", "));
         program.names.insert(0, name);
         Some(program)
+    }
+
+    /// The program without imports.
+    fn lines(&self) -> Vec<String> {
+        self.tensors.iter().cloned().chain([format!("let result = {}?;", self.call)]).collect()
     }
 
     fn imports(&self, config: &Config) -> String {
@@ -251,20 +293,22 @@ impl Program {
             }
             Fill::Between(low, high) => between(*low, *high, count, self.tensors.len()),
         };
+        let alike = count > MOST_NUMBERS && !matches!(tensor.fill, Fill::Numbers(_) | Fill::Places(_));
+        let numbers = match numbers.first() {
+            Some(first) if alike => vec![*first; numbers.len()],
+            _ => numbers,
+        };
         let mut literals = Vec::new();
-        for number in numbers {
+        for number in &numbers[..if alike { 1 } else { numbers.len() }] {
             // The type of the first is that of all.
             let suffix = if literals.is_empty() { dtype.rust_type() } else { "" };
-            literals.push(self.element(number, dtype, suffix)?);
+            literals.push(self.element(*number, dtype, suffix)?);
         }
-        let elements = match literals.as_slice() {
-            [first, ..]
-                if count > MOST_NUMBERS && !matches!(tensor.fill, Fill::Numbers(_) | Fill::Places(_)) =>
-            {
-                format!("[{first}; {count}]")
-            }
-            literals => format!("[{}]", literals.join(", ")),
+        let elements = match alike {
+            true => format!("[{}; {count}]", literals.concat()),
+            false => list(&literals),
         };
+        self.made.push(WorkedTensor { dtype, shape: tensor.shape.clone(), numbers });
         let ty = self.ty("Tensor");
         let shape = tensor.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         Some(format!("{ty}::from_slice(&{elements}, &[{shape}])"))

@@ -6,6 +6,7 @@ use quote::{ToTokens, format_ident, quote};
 use super::expr::Emit;
 use super::names::{Taken, def_name, doc, ident, local, parameter, part_name, position};
 use super::{Generation, bind};
+use crate::analysis::flops;
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Infer, Kind, Op, POSITION, Ty};
 
@@ -17,6 +18,9 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         }
         if op.may_lack_results() {
             tokens.extend(present(generation, op));
+        }
+        if let Some(formula) = &op.flops {
+            tokens.extend(flops(generation, op, formula));
         }
         if let Some(path) = &op.body.view {
             tokens.extend(view(generation, op, path));
@@ -195,6 +199,42 @@ fn present(generation: &Generation<'_>, op: &Op) -> TokenStream {
                 let mut #found = 0u64;
                 #bits
                 Ok(#found)
+            }
+        }
+    })
+}
+
+/// The arithmetic operations of a call, from the sizes of arguments and results.
+fn flops(generation: &Generation<'_>, op: &Op, formula: &Expr) -> TokenStream {
+    with_args(generation, op, |emit| {
+        let taken = Taken::by(op, [formula]);
+        let [args, outs] = ["args", "outs"].map(|name| taken.free(name));
+        let value = emit.borrowed(formula);
+        let mut read = Vec::new();
+        formula.walk(&mut |part| {
+            if let ExprKind::Variable(Variable::Local(name)) = &part.kind {
+                read.push(name.clone());
+            }
+        });
+        let results = flops::results(op).filter(|(_, name, _)| read.contains(name));
+        let results = results.map(|(index, name, ty)| {
+            let name = local(op, &name);
+            match ty.kind {
+                Kind::Tensor => {
+                    quote!(let #name = #outs.get(#index).ok_or_else(|| rt::op::absent_result(#index))?;)
+                }
+                _ => quote!(let #name = #outs;),
+            }
+        });
+        let bindings = bind::used(&op.args, &args, &value);
+        let name = part_name(op, "flops");
+        let doc = doc(&format!("Arithmetic operations of `{}`, declared at {}.", op.signature, op.location));
+        quote! {
+            #doc
+            pub fn #name(#args: &[rt::Arg<'_>], #outs: &[rt::Tensor]) -> rt::Result<i64> {
+                #bindings
+                #(#results)*
+                Ok(#value)
             }
         }
     })

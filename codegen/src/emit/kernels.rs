@@ -7,10 +7,10 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
 use super::names::{Taken, def_name, doc, ident, part_name};
-use super::{Generation, adapter, header, pointwise};
+use super::{Generation, adapter, device, header, pointwise};
 use crate::analysis::rows::has_kernels;
 use crate::config::Tables;
-use crate::model::{Element, Kernel, KernelSource, Op};
+use crate::model::{DEVICE_LOOPS, Element, Kernel, KernelSource, Op};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = header::foreign_declarations(generation);
@@ -92,8 +92,11 @@ fn loop_dtypes(dtypes: DTypeSet, serves_halves: bool) -> TokenStream {
 /// The adapter between a backend's row and its kernel; `None` if the row has no kernel.
 fn adapter_of_row(generation: &Generation<'_>, op: &Op, backend: Backend) -> Option<Adapter> {
     let Some(kernel) = op.body.kernel_of_row(backend) else {
-        let is_loop = op.body.pointwise.is_some() && backend == Backend::Cpu;
-        return is_loop.then(|| pointwise_kernel(generation, op));
+        return match backend {
+            Backend::Cpu => op.body.pointwise.is_some().then(|| pointwise_kernel(generation, op)),
+            DEVICE_LOOPS if op.body.device_loops => device::kernel(generation, op),
+            _ => None,
+        };
     };
     Some(match &kernel.source {
         KernelSource::Rust { path, arguments } => {
@@ -144,6 +147,8 @@ pub(super) enum Entries {
     },
     /// One function serves all.
     Function(Ident),
+    /// One function serves all; the dtype is a parameter.
+    OfDType(Ident),
     /// Each dtype has an expression of its own.
     Each(Box<dyn Fn(DType) -> TokenStream>),
 }
@@ -158,6 +163,7 @@ impl Entries {
             }
             Entries::Loop { .. } => unreachable!("the macro of loops makes their row"),
             Entries::Function(kernel) => quote!(&rt::op::same_kernel(#kernel, [#(DType::#names),*])),
+            Entries::OfDType(kernel) => quote!(&rt::kernels_of_dtypes!(#kernel of #(#names)*)),
             Entries::Each(entry) => {
                 let entries = dtypes.iter().map(entry);
                 quote!(&[#((DType::#names, #entries)),*])
@@ -172,9 +178,10 @@ fn row_source(op: &Op, backend: Backend) -> Option<String> {
         true => kernel.text.clone(),
         false => format!("{}, by copies to {} and back", kernel.text, kernel.backend.key()),
     };
-    op.body.kernel_of_row(backend).map(text).or_else(|| {
-        op.body.pointwise.as_ref().filter(|_| backend == Backend::Cpu).map(|_| "pointwise".to_owned())
-    })
+    op.body
+        .kernel_of_row(backend)
+        .map(text)
+        .or_else(|| op.body.pointwise.as_ref().map(|_| "pointwise".to_owned()))
 }
 
 /// The Rust type of a dtype's elements, in the runtime if it is not Rust's own.

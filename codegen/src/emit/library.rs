@@ -5,6 +5,7 @@ use quote::quote;
 
 use super::Generation;
 use super::names::{def_name, ident, raw_name};
+use crate::analysis::fingerprint::fingerprint;
 use crate::model::{Kind, Op, Operator, Role};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
@@ -17,6 +18,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     });
     let roles = roles(generation);
     let operators = operators(generation);
+    let fingerprint = format!("{:016x}", fingerprint(generation.model));
     let foreign = &generation.model.foreign_names;
     let (namespaces, known_as, unlike) =
         (rows(&foreign.namespaces), rows(&foreign.known_as), rows(&foreign.unlike));
@@ -32,6 +34,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
             namespaces: &[#(#namespaces),*],
             known_as: &[#(#known_as),*],
             unlike: &[#(#unlike),*],
+            fingerprint: #fingerprint,
         };
 
         rt::library::register!(&LIBRARY);

@@ -8,6 +8,7 @@ mod bind;
 mod combined;
 mod default;
 mod defs;
+mod device;
 mod document;
 mod enums;
 mod example;
@@ -35,6 +36,11 @@ use proc_macro2::TokenStream;
 use crate::config::{Config, RustPath, Tables};
 use crate::model::{Model, Op};
 
+pub use document::{
+    constraints as constraints_in_words, default as default_in_words, difference as form_in_words,
+    errors as errors_in_words, named as dtypes_in_words, notes as notes_of_argument, rule as rule_in_words,
+};
+pub use example::{WorkedExample, WorkedTensor, worked};
 pub use header::{HEADER, c_declarations, declaration as c_declaration};
 pub use names::raw_name;
 pub use signature::{Signature, rust_kernel_parameters, rust_kernel_signature, signatures};
@@ -107,7 +113,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
         siblings: &["gradients", "inference", "kernel_tables", "library", "rules"],
-        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, OpDef, ReturnDef, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue::{self, Bool, Complex, Float, Int, List, Str}, Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread}}",
+        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Flops, Forms, ItemKind, OpDef, ReturnDef, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue::{self, Bool, Complex, Float, Int, List, Str}, Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread}}",
         emit: defs::emit,
     },
     Emitter {
@@ -357,7 +363,9 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         )
     });
     let api = (!alone).then(|| {
+        let families = document::families(generation);
         quote::quote! {
+            #families
             pub use generated::functions::*;
             pub use generated::library::{LIBRARY, call};
             pub use generated::methods::#methods;

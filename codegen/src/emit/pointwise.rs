@@ -8,6 +8,7 @@ use super::expr::{compared_numbers, float, function_path, int, punctuation};
 use super::kernels::element_type;
 use super::names::{Taken, local, parameter};
 use super::{Generation, bind};
+use crate::analysis::device_loops::depends_on_elements;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Element, Kind, NumberUse, Op, Operation};
 
@@ -81,12 +82,12 @@ impl Loops<'_> {
     }
 }
 
-fn is_mask(element: Element) -> bool {
+pub(super) fn is_mask(element: Element) -> bool {
     matches!(element, Element::Fixed { kernel: DType::Bool, .. })
 }
 
 /// The first condition of an `if` that is the same for all elements.
-fn uniform_condition(op: &Op, expr: &Expr) -> Option<Expr> {
+pub(super) fn uniform_condition(op: &Op, expr: &Expr) -> Option<Expr> {
     let mut found = None;
     expr.walk(&mut |part| {
         if let ExprKind::If(condition, _, _) = &part.kind
@@ -100,7 +101,7 @@ fn uniform_condition(op: &Op, expr: &Expr) -> Option<Expr> {
 }
 
 /// The expression with that `if` replaced by one of its branches.
-fn with_branch(op: &Op, expr: &Expr, yes: bool) -> Expr {
+pub(super) fn with_branch(op: &Op, expr: &Expr, yes: bool) -> Expr {
     let (mut result, mut replaced) = (expr.clone(), false);
     result.walk_mut(&mut |part| {
         if let ExprKind::If(condition, first, second) = &part.kind
@@ -191,27 +192,8 @@ impl Elements<'_> {
         }
     }
 
-    /// An expression of attributes alone, as in other places.
     fn attribute(&self, expr: &Expr) -> TokenStream {
-        let variable = |variable: &Variable| match variable {
-            Variable::Arg(index) => {
-                let name = parameter(&self.op.args[*index]);
-                quote!(#name)
-            }
-            Variable::Local(name) => {
-                let name = local(self.op, name);
-                quote!(#name)
-            }
-            other => unreachable!("no gradients here: {other:?}"),
-        };
-        let metadata = |_: &Variable, _: crate::model::expr::Query| None;
-        super::expr::Emit {
-            model: self.generation.model,
-            config: self.generation.config,
-            variable: &variable,
-            metadata: &metadata,
-        }
-        .borrowed(expr)
+        attribute(self.generation, self.op, expr)
     }
 
     /// A number where an element is wanted.
@@ -280,16 +262,39 @@ impl Elements<'_> {
     }
 }
 
+/// An expression of attributes alone, as in other places.
+pub(super) fn attribute(generation: &Generation<'_>, op: &Op, expr: &Expr) -> TokenStream {
+    let variable = |variable: &Variable| match variable {
+        Variable::Arg(index) => {
+            let name = parameter(&op.args[*index]);
+            quote!(#name)
+        }
+        Variable::Local(name) => {
+            let name = local(op, name);
+            quote!(#name)
+        }
+        other => unreachable!("no gradients here: {other:?}"),
+    };
+    let metadata = |_: &Variable, _: crate::model::expr::Query| None;
+    super::expr::Emit {
+        model: generation.model,
+        config: generation.config,
+        variable: &variable,
+        metadata: &metadata,
+    }
+    .borrowed(expr)
+}
+
 fn is_arithmetic(symbol: Operation) -> bool {
     matches!(symbol, Operation::Add | Operation::Sub | Operation::Mul | Operation::Div | Operation::Rem)
 }
 
-fn is_element(expr: &Expr) -> bool {
+pub(super) fn is_element(expr: &Expr) -> bool {
     matches!(expr.ty.kind, Kind::Element | Kind::RealElement)
 }
 
 /// Whether a value is more than a name or a literal.
-fn is_computed(expr: &Expr) -> bool {
+pub(super) fn is_computed(expr: &Expr) -> bool {
     !matches!(
         expr.kind,
         ExprKind::Variable(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_)
@@ -297,7 +302,7 @@ fn is_computed(expr: &Expr) -> bool {
 }
 
 /// Whether a number is a bound, which what the dtype holds may lie within.
-fn is_bound(op: &Op, expr: &Expr) -> bool {
+pub(super) fn is_bound(op: &Op, expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |part| {
         if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
@@ -308,7 +313,7 @@ fn is_bound(op: &Op, expr: &Expr) -> bool {
 }
 
 /// Whether a number is one that the entry wants rounded to the elements' dtype.
-fn is_rounded(op: &Op, expr: &Expr) -> bool {
+pub(super) fn is_rounded(op: &Op, expr: &Expr) -> bool {
     let mut rounded = false;
     expr.walk(&mut |part| {
         rounded |= matches!(&part.kind, ExprKind::Variable(Variable::Arg(index)) if op.args[*index].rounded);
@@ -317,21 +322,8 @@ fn is_rounded(op: &Op, expr: &Expr) -> bool {
 }
 
 /// Whether a value is computed of attributes alone, and in their types: scalar functions compute in that of elements.
-fn is_of_attributes(op: &Op, expr: &Expr) -> bool {
+pub(super) fn is_of_attributes(op: &Op, expr: &Expr) -> bool {
     let mut elements = false;
     expr.walk(&mut |part| elements |= is_element(part));
     !elements && !depends_on_elements(op, expr)
-}
-
-/// Whether a value differs from element to element: it mentions a tensor, or a name bound to one.
-fn depends_on_elements(op: &Op, expr: &Expr) -> bool {
-    let mut depends = false;
-    expr.walk(&mut |part| {
-        depends |= match &part.kind {
-            ExprKind::Variable(Variable::Arg(index)) => op.args[*index].ty.holds_tensors(),
-            ExprKind::Variable(Variable::Local(_)) => true,
-            _ => false,
-        };
-    });
-    depends
 }

@@ -10,6 +10,8 @@ use syn::spanned::Spanned;
 pub struct Places<'t> {
     line_starts: Vec<usize>,
     text: &'t str,
+    /// Whether every character is a byte.
+    is_ascii: bool,
 }
 
 impl<'t> Places<'t> {
@@ -17,7 +19,7 @@ impl<'t> Places<'t> {
     pub fn new(text: &'t str) -> Places<'t> {
         let line_starts =
             std::iter::once(0).chain(text.match_indices('\n').map(|(offset, _)| offset + 1)).collect();
-        Places { line_starts, text }
+        Places { line_starts, text, is_ascii: text.is_ascii() }
     }
 
     /// The bytes of a piece of syntax.
@@ -28,6 +30,9 @@ impl<'t> Places<'t> {
 
     fn offset(&self, place: proc_macro2::LineColumn) -> usize {
         let start = self.line_starts.get(place.line.saturating_sub(1)).copied().unwrap_or(0);
+        if self.is_ascii {
+            return (start + place.column).min(self.text.len());
+        }
         // Columns count characters.
         let line = &self.text[start.min(self.text.len())..];
         line.char_indices().nth(place.column).map_or(self.text.len(), |(offset, _)| start + offset)

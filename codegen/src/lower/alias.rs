@@ -14,7 +14,7 @@ use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
 
 /// The keys allowed in an entry with `alias_of`; the operator has all others.
-pub(super) const KEYS: [KeyName; 12] = [
+pub(super) const KEYS: [KeyName; 13] = [
     KeyName::Func,
     KeyName::Doc,
     KeyName::AliasOf,
@@ -25,6 +25,7 @@ pub(super) const KEYS: [KeyName; 12] = [
     KeyName::Deprecated,
     KeyName::Tags,
     KeyName::ArgumentAliases,
+    KeyName::Descriptions,
     KeyName::KnownAs,
     KeyName::Method,
 ];

@@ -6,15 +6,14 @@ use super::{Context, attributes, combinations, dtypes, facts, supplied, types};
 use crate::diagnostics::{Reported, Span, catalogue};
 use crate::model::{Arg, Default, Element, Kind, Ty};
 use crate::spec::document::keys::KeyName;
-use crate::spec::document::{RawOp, Text, keys};
+use crate::spec::document::{OfArguments, RawOp, Text, keys};
 use crate::spec::schema::{Argument, DefaultValue, Schema};
-use crate::spec::yaml::Key;
 
 pub(super) fn lower(
     context: &mut Context<'_>,
     raw: &RawOp,
     schema: &Schema,
-    file_aliases: &[(Key, Vec<Text>)],
+    of_file: &OfArguments,
 ) -> Result<Vec<Arg>, Reported> {
     let elements = element_types(context, raw, schema);
     let contiguous = raw.texts(KeyName::Contiguous);
@@ -43,7 +42,8 @@ pub(super) fn lower(
         }
     }
     let constraints = attributes::lower(context, raw, schema);
-    let aliases = facts::argument_aliases(context, raw, schema, file_aliases);
+    let aliases = facts::argument_aliases(context, raw, schema, &of_file.aliases);
+    let described = raw.text_map(KeyName::Descriptions);
     let values = facts::value_uses(context, raw, schema);
     let numbers = facts::number_uses(context, raw, schema);
     let lowered: Vec<Result<Arg, Reported>> = schema
@@ -68,6 +68,7 @@ pub(super) fn lower(
             }
             Ok(Arg {
                 name: arg.name.clone(),
+                doc: facts::description(&described, &of_file.descriptions, &arg.name),
                 ty,
                 default,
                 keyword_only: arg.kwarg_only,

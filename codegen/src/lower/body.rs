@@ -6,7 +6,8 @@ use opsmith_core::{Backend, DTypeSet};
 use super::derivatives::{self, Derivatives};
 use super::infer::{self, Expressions};
 use super::{
-    Context, combinations, derived, dtypes, forward, kernel, pointwise, results, samples, supplied, tolerance,
+    Context, combinations, derived, dtypes, flops, forward, kernel, pointwise, results, samples, supplied,
+    tolerance,
 };
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::{Mode, OpTable};
@@ -19,12 +20,13 @@ use crate::spec::document::keys::KeyName;
 use crate::spec::schema::Schema;
 
 /// The parts of an operator that need the heads of all operators.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Lowered {
     checks: Vec<Check>,
     present: Vec<Option<Expr>>,
     combinations: Vec<Combination>,
     infer: Option<Infer>,
+    flops: Option<Expr>,
     body: Body,
     derivatives: Derivatives,
     forward: Forward,
@@ -33,6 +35,23 @@ pub(super) struct Lowered {
 }
 
 impl Lowered {
+    /// Calls `visit` with every expression.
+    pub fn for_each_expr(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        self.checks.iter_mut().for_each(|check| visit(&mut check.condition));
+        self.present.iter_mut().flatten().for_each(&mut *visit);
+        if let Some(infer) = &mut self.infer {
+            let Infer { length, shapes, dtypes, compute, function: _, run_sizes, run_shapes } = infer;
+            length.iter_mut().chain(shapes).chain(dtypes).chain(run_shapes).for_each(&mut *visit);
+            visit(compute);
+            run_sizes.iter_mut().for_each(|(_, bound)| visit(bound));
+        }
+        self.body.pointwise.iter_mut().chain(&mut self.body.composite).for_each(&mut *visit);
+        self.derivatives.formulas.iter_mut().for_each(|derivative| visit(&mut derivative.formula));
+        if let Forward::Formulas(formulas) = &mut self.forward {
+            formulas.iter_mut().flat_map(|formula| &mut formula.terms).for_each(&mut *visit);
+        }
+    }
+
     pub fn install(self, op: &mut Op) {
         if let Some(infer) = &self.infer {
             for (output, dtype) in op.outputs.iter_mut().zip(&infer.dtypes) {
@@ -45,6 +64,7 @@ impl Lowered {
         op.combinations = self.combinations;
         op.checks = self.checks;
         op.infer = self.infer;
+        op.flops = self.flops;
         op.body = self.body;
         op.derivatives = self.derivatives.formulas;
         op.non_differentiable = self.derivatives.non_differentiable;
@@ -85,6 +105,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     {
         body.composite = expressions.check(context, &text, Mode::Decompose, &op.whole_type());
     }
+    let flops = flops::lower(context, &expressions, raw);
     check_view(context, op, raw, &body);
     check_results(context, op, raw, &body);
     check_updates(context, op, raw, &body);
@@ -103,7 +124,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     let tolerances = tolerance::lower(context, raw);
     results::refuse_absent(context, op, raw, &derivatives.formulas);
     let present = results::present(context, &expressions, raw);
-    Lowered { checks, infer, body, derivatives, forward, samples, tolerances, present, combinations }
+    Lowered { checks, infer, flops, body, derivatives, forward, samples, tolerances, present, combinations }
 }
 
 /// A view has its flag, its layout function, a base and one result.

@@ -12,7 +12,7 @@ use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::yaml::{Key, Node};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Derivatives {
     pub formulas: Vec<Derivative>,
     pub non_differentiable: Vec<usize>,

@@ -105,7 +105,7 @@ pub(super) fn derived(argument: usize, formula: Expr, text: String) -> Derivativ
 /// The operator with a role, by its name in formulas. Overloads are found by base name, so any of them may have the
 /// role.
 fn with_role(expressions: &Expressions<'_>, role: Role) -> Option<String> {
-    let op = expressions.table.ops().iter().find(|op| op.role == Some(role))?;
+    let op = expressions.table.with_role(role)?;
     // A Rust keyword gets an underscore.
     Some(if path::is_identifier(&op.base) { op.base.clone() } else { format!("{}_", op.base) })
 }

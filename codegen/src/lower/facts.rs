@@ -14,7 +14,7 @@ use crate::spec::schema::{Argument, Schema};
 use crate::spec::yaml::Key;
 
 /// All facts except the operator in `deprecated`, which is resolved once all heads are known.
-pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
+pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Facts {
     let tags: Vec<Text> = raw.texts(KeyName::Tags);
     for tag in &tags {
         if !is_tag(tag.as_str()) {
@@ -30,6 +30,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
         tags,
         known_as: super::known::known_as(context, raw),
         backward_only: raw.flag(KeyName::BackwardOnly) == Some(true),
+        notation: super::notation::lower(context, raw, schema),
     }
 }
 
@@ -134,6 +135,28 @@ pub(super) fn argument_aliases(
         }
     }
     aliases
+}
+
+/// The meaning of an argument or result by the entry, or else by the file.
+pub(super) fn description(of_entry: &[(Key, Text)], of_file: &[(Key, Text)], name: &str) -> String {
+    let found = of_entry.iter().chain(of_file).find(|(key, _)| key.text == name);
+    found.map(|(_, text)| text.as_str().trim().to_owned()).unwrap_or_default()
+}
+
+/// Reports descriptions of things that the signature does not name.
+pub(super) fn check_descriptions(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) {
+    for (key, _) in raw.text_map(KeyName::Descriptions) {
+        let results = schema.returns.iter().filter_map(|result| result.name.as_deref());
+        let known: Vec<&str> = schema.args.iter().map(|arg| arg.name.as_str()).chain(results).collect();
+        if !known.contains(&key.text.as_str()) {
+            context.push(catalogue::description_unknown(
+                key.span,
+                &schema.name.to_string(),
+                &key.text,
+                &known,
+            ));
+        }
+    }
 }
 
 /// Reports invalid names among the file's aliases.

@@ -146,6 +146,7 @@ impl Functions {
 /// A parameter as the argument of an expression.
 fn parameter(name: &str) -> Arg {
     Arg {
+        doc: String::new(),
         name: name.to_owned(),
         ty: Ty::new(Kind::Tensor),
         default: None,

@@ -6,18 +6,18 @@ use super::types;
 use super::{Context, args, facts, forms, known, results, roles, supplied};
 use crate::analysis::naming;
 use crate::diagnostics::{Reported, catalogue};
+use crate::expr::check::Lookup;
 use crate::expr::path;
-use crate::model::{Body, Forward, Kind, Op, Output};
+use crate::model::{Body, Forward, Kind, Op, Operation, Operator, Output, Role};
 use crate::spec::document::keys::KeyName;
-use crate::spec::document::{Loaded, RawOp, Text};
+use crate::spec::document::{Loaded, OfArguments, RawOp, Text};
 use crate::spec::schema::{Return, Schema, SchemaKind};
-use crate::spec::yaml::Key;
 
 pub(super) fn lower(
     context: &mut Context<'_>,
     raw: &RawOp,
     loaded: &Loaded,
-    aliases: &[(Key, Vec<Text>)],
+    of_file: &OfArguments,
 ) -> Option<Op> {
     let schema = raw.parse_schema(context.sources, context.diagnostics)?;
     let name_place = raw.func.span_within(schema.name_range.clone(), context.sources);
@@ -27,14 +27,15 @@ pub(super) fn lower(
         return None;
     }
     refuse_many_arguments(context, raw, &schema).ok()?;
-    let args = args::lower(context, raw, &schema, aliases);
+    let args = args::lower(context, raw, &schema, of_file);
+    facts::check_descriptions(context, raw, &schema);
     let outputs = outputs(context, raw, &schema);
     let rust_name = rust_name(context, raw, &schema);
     let (args, outputs) = (args.ok()?, outputs?);
     let forms = forms::lower(context, raw, &schema, &args, &outputs);
     let form_names = [Some(schema.name.to_string()), forms.inplace.clone(), forms.out.clone()];
     let receiver = known::receiver(context, raw, &args);
-    let facts = facts::lower(context, raw);
+    let facts = facts::lower(context, raw, &schema);
     let operators = roles::operators(context, raw, &schema, &args, &outputs);
     let role = roles::role(context, raw, &schema, &args, &outputs);
     let location = context.sources.location(raw.func.span());
@@ -58,6 +59,7 @@ pub(super) fn lower(
         checks: Vec::new(),
         infer: None,
         combinations: Vec::new(),
+        flops: None,
         body: Body::default(),
         derivatives: Vec::new(),
         non_differentiable: Vec::new(),
@@ -86,6 +88,33 @@ fn refuse_many_arguments(context: &mut Context<'_>, raw: &RawOp, schema: &Schema
 pub(super) fn base_name(raw: &RawOp) -> String {
     let text = raw.func.as_str();
     text.split(['(', '.']).next().unwrap_or_default().trim().trim_end_matches('_').to_owned()
+}
+
+/// The base name in a full name.
+pub(super) fn base_of(name: &str) -> &str {
+    name.split('.').next().unwrap_or_default().trim()
+}
+
+/// The lookups that may find an entry: by name, symbol or role.
+pub(super) fn lookups(raw: &RawOp) -> Vec<Lookup> {
+    let mut lookups = lookups_of_base(base_of(raw.func.as_str().split('(').next().unwrap_or_default()));
+    for text in raw.texts(KeyName::Operator) {
+        // `-` or `reversed -`; both orders, since a mistake in one may change the other.
+        let spelling = text.as_str().rsplit(' ').next().unwrap_or_default();
+        let symbols = Operation::ALL.iter().filter(|(_, known)| *known == spelling);
+        lookups.extend(symbols.flat_map(|(symbol, _)| {
+            [false, true].map(|reversed| Lookup::Symbol(Operator { symbol: *symbol, reversed }))
+        }));
+    }
+    if raw.get(KeyName::Role).is_some() {
+        lookups.extend(Role::ALL.iter().map(|(role, _)| Lookup::Role(*role)));
+    }
+    lookups
+}
+
+/// The lookups by a base name; a keyword of Rust is called with an underscore.
+pub(super) fn lookups_of_base(base: &str) -> Vec<Lookup> {
+    [base.to_owned(), format!("{base}_"), base.trim_end_matches('_').to_owned()].map(Lookup::Base).into()
 }
 
 fn rust_name(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> String {
@@ -127,8 +156,11 @@ fn output(context: &mut Context<'_>, raw: &RawOp, ret: &Return) -> Option<Output
         return None;
     };
     let element = crate::model::Element::Dispatch;
+    let described = raw.text_map(KeyName::Descriptions);
+    let name = ret.name.as_deref().unwrap_or_default();
     Some(Output {
         name: ret.name.clone(),
+        doc: facts::description(&described, &[], name),
         ty,
         element,
         differentiable: true,

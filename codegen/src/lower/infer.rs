@@ -26,7 +26,7 @@ impl Expressions<'_> {
     }
 
     /// As [`Expressions::check`], with additional names.
-    fn check_with(
+    pub fn check_with(
         &self,
         context: &mut Context<'_>,
         text: &Text,

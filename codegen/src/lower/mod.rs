@@ -9,12 +9,14 @@ mod aot;
 mod args;
 mod attributes;
 mod body;
+mod changed;
 mod combinations;
 mod cycle;
 mod derivatives;
 mod derived;
 mod dtypes;
 mod facts;
+mod flops;
 mod follow;
 mod forms;
 mod forward;
@@ -22,12 +24,14 @@ mod function;
 mod head;
 mod implied;
 mod infer;
+mod kept;
 mod kernel;
 mod known;
 mod lint;
 mod merge;
 mod missing;
 mod names;
+mod notation;
 mod pointwise;
 mod results;
 mod roles;
@@ -37,6 +41,7 @@ mod symbolic;
 mod tolerance;
 pub mod types;
 
+pub use kept::KeptBodies;
 pub use supplied::note;
 
 use opsmith_core::Backend;
@@ -67,6 +72,47 @@ struct Head<'a> {
     raw: &'a RawOp,
 }
 
+/// The bodies of all entries, and whether no part of each is missing; `None` if there are too many mistakes.
+fn lower_bodies(
+    context: &mut Context<'_>,
+    ops: &[Op],
+    raws: &[&RawOp],
+    table: &OpTable<'_>,
+    mut kept: Option<&mut KeptBodies>,
+) -> Option<(Vec<body::Lowered>, Vec<bool>)> {
+    let mut bodies = Vec::with_capacity(ops.len());
+    let mut whole = Vec::with_capacity(ops.len());
+    for (op, raw) in ops.iter().zip(raws) {
+        if context.diagnostics.is_full() {
+            return None;
+        }
+        let (body, is_whole) = lower_body(context, op, raw, table, kept.as_deref_mut());
+        bodies.push(body);
+        whole.push(is_whole);
+    }
+    Some((bodies, whole))
+}
+
+/// The body of an entry, and whether no part of it is missing.
+fn lower_body(
+    context: &mut Context<'_>,
+    op: &Op,
+    raw: &RawOp,
+    table: &OpTable<'_>,
+    mut kept: Option<&mut KeptBodies>,
+) -> (body::Lowered, bool) {
+    if let Some(known) = kept.as_mut().and_then(|kept| kept.body(raw)) {
+        return (known, raw.complete);
+    }
+    let reported = context.diagnostics.reported();
+    let body = body::lower(context, op, raw, table);
+    let (met_broken, lookups) = (table.met_broken(), table.take_lookups());
+    if let Some(kept) = kept.filter(|_| context.diagnostics.reported() == reported && !met_broken) {
+        kept.keep(raw, &body, lookups);
+    }
+    (body, raw.complete && !met_broken)
+}
+
 /// Resolves the operators in `deprecated`, once all are known.
 fn deprecations(context: &mut Context<'_>, heads: &mut [Head<'_>]) {
     let found: Vec<Option<Deprecated>> = {
@@ -84,13 +130,14 @@ fn deprecations(context: &mut Context<'_>, heads: &mut [Head<'_>]) {
 }
 
 /// Lowers documents, parents first. Entries with mistakes are left out; the mistakes go to
-/// `diagnostics`.
+/// `diagnostics`. `kept` has the bodies of the last run, if this is one of many.
 pub fn lower(
     documents: &[Loaded],
     sources: &SourceMap,
     undeclared: Undeclared,
     backends: &[Backend],
     diagnostics: &mut Diagnostics,
+    mut kept: Option<&mut KeptBodies>,
 ) -> Model {
     let mut context = Context { sources, diagnostics, backends };
     let mut functions = function::Functions::default();
@@ -98,16 +145,16 @@ pub fn lower(
     // Names of entries with mistakes: their users get no diagnostics about them.
     let mut broken = Vec::new();
     for loaded in documents {
-        facts::check_file_aliases(&mut context, &loaded.document.argument_aliases);
+        facts::check_file_aliases(&mut context, &loaded.document.of_arguments.aliases);
         for raw in &loaded.document.functions {
             functions.lower(&mut context, raw, loaded.parent);
         }
-        let aliases = loaded.document.all_aliases();
+        let of_arguments = loaded.all_of_arguments();
         for raw in &loaded.document.ops {
             if context.diagnostics.is_full() {
                 break;
             }
-            match head::lower(&mut context, raw, loaded, &aliases) {
+            match head::lower(&mut context, raw, loaded, &of_arguments) {
                 Some(op) => heads.push(Head { op, raw }),
                 None => broken.push(head::base_name(raw)),
             }
@@ -124,17 +171,15 @@ pub fn lower(
     let (mut ops, raws): (Vec<Op>, Vec<&RawOp>) = heads.into_iter().map(|head| (head.op, head.raw)).unzip();
     let mut table = OpTable::new(&ops, functions.all());
     table.undeclared = undeclared;
+    if let Some(kept) = &mut kept {
+        table.records = true;
+        kept.begin(documents, &ops, &broken);
+    }
     broken.into_iter().chain(functions.broken()).for_each(|name| table.add_broken(name));
     functions.check_derivatives(&mut context, &table);
-    let mut bodies = Vec::with_capacity(ops.len());
-    let mut whole = Vec::with_capacity(ops.len());
-    for (op, raw) in ops.iter().zip(&raws) {
-        if context.diagnostics.is_full() {
-            return Model::default();
-        }
-        bodies.push(body::lower(&mut context, op, raw, &table));
-        whole.push(raw.complete && !table.met_broken());
-    }
+    let Some((bodies, whole)) = lower_bodies(&mut context, &ops, &raws, &table, kept) else {
+        return Model::default();
+    };
     drop(table);
     for (op, body) in ops.iter_mut().zip(bodies) {
         body.install(op);

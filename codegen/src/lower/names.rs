@@ -173,21 +173,23 @@ fn parameters(context: &mut Context<'_>, head: &Head<'_>) {
     }
     for arg in &op.args {
         let parameter = naming::parameter(&arg.name);
-        let span = place(&arg.name, context);
         if let Some(first) = seen.get(&parameter) {
-            let first = place(first, context);
+            let (span, first) = (place(&arg.name, context), place(first, context));
             context.push(catalogue::parameter_twice(span, &parameter, Some(first), ""));
             continue;
         }
         if arg.default.is_some() && naming::RESERVED_OPTIONS.contains(&parameter.as_str()) {
+            let span = place(&arg.name, context);
             context.push(catalogue::option_reserved(span, &parameter));
         }
         if arg.default.is_none() {
             if naming::has_options(op) && parameter == naming::OPTIONS_PARAMETER {
+                let span = place(&arg.name, context);
                 context.push(catalogue::parameter_twice(span, &parameter, None, "the struct of options"));
             }
             let written = op.forms.out.is_some() && naming::out_parameters(op).contains(&parameter);
             if written {
+                let span = place(&arg.name, context);
                 context.push(catalogue::parameter_twice(span, &parameter, None, "an output of the out form"));
             }
         }

@@ -99,6 +99,7 @@ pub enum Variable {
 }
 
 /// One row of the table of questions.
+#[derive(Clone, Copy, Debug)]
 pub struct QuerySpec {
     /// The method's name.
     pub name: &'static str,

@@ -19,6 +19,24 @@ pub struct Facts {
     pub known_as: Vec<String>,
     /// Whether only gradient formulas call it, so that users need not see it.
     pub backward_only: bool,
+    /// The formula that documents write for a call, in which the arguments that it does not have are defaults; empty for
+    /// a function of its name.
+    pub notation: Vec<NotationPart>,
+}
+
+/// A part of the formula that documents write for a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotationPart {
+    /// An argument, by position.
+    Argument(usize),
+    /// An argument at the lower right of the part before it.
+    Subscript(usize),
+    /// An argument as the exponent of the part before it.
+    Exponent(usize),
+    /// A mark at the upper right of the part before it: `T`.
+    Superscript(String),
+    /// A symbol or a word: `Σ`.
+    Symbol(String),
 }
 
 impl Default for Facts {
@@ -31,6 +49,7 @@ impl Default for Facts {
             tags: Vec::new(),
             known_as: Vec::new(),
             backward_only: false,
+            notation: Vec::new(),
         }
     }
 }

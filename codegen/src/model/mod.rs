@@ -3,6 +3,7 @@
 //! In: entries that `lower` has checked. Out: typed data. Nothing here is text that stands for a
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
+mod body;
 pub mod expr;
 mod facts;
 mod function;
@@ -13,16 +14,15 @@ mod samples;
 mod supplied;
 mod ty;
 
-use std::path::PathBuf;
-
 use opsmith_core::constraint::Constraint;
-use opsmith_core::{Backend, DType, DTypeSet, MemoryFormat};
 pub use opsmith_core::{Combination, ElementType as Element};
+use opsmith_core::{DType, MemoryFormat};
 
 use crate::diagnostics::Span;
 use expr::{Expr, ExprKind, Variable};
 
-pub use facts::{Deprecated, Facts, NumberUse, ValueUse};
+pub use body::{Body, DEVICE_LOOPS, Kernel, KernelSource};
+pub use facts::{Deprecated, Facts, NotationPart, NumberUse, ValueUse};
 pub use function::{Function, FunctionReturn};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
 pub use names::ForeignNames;
@@ -88,6 +88,8 @@ pub struct Op {
     pub infer: Option<Infer>,
     /// The dtypes that go together; empty if any do that the rules allow.
     pub combinations: Vec<Combination>,
+    /// Arithmetic operations of a call of its kernel, by the entry; of an expression, each operation counts.
+    pub flops: Option<Expr>,
     /// The implementation.
     pub body: Body,
     /// Backward formulas.
@@ -135,6 +137,8 @@ pub struct Merged {
 pub struct Arg {
     /// Its name in the signature.
     pub name: String,
+    /// Its meaning, Markdown; empty if nothing says it.
+    pub doc: String,
     /// Its type.
     pub ty: Ty,
     /// The default, if a caller may leave it out.
@@ -193,6 +197,8 @@ impl Default {
 pub struct Output {
     /// Its name, if declared.
     pub name: Option<String>,
+    /// Its meaning, Markdown; empty if nothing says it.
+    pub doc: String,
     /// Its type.
     pub ty: Ty,
     /// Its element type as a kernel sees it.
@@ -250,108 +256,6 @@ pub struct Infer {
     pub run_sizes: Vec<(String, Expr)>,
     /// The sizes of each output in terms of [`Infer::run_sizes`]; empty if there are none.
     pub run_shapes: Vec<Expr>,
-}
-
-/// The implementation of an operator.
-#[derive(Clone, Debug, Default)]
-pub struct Body {
-    /// One element as an expression.
-    pub pointwise: Option<Expr>,
-    /// Hand-written kernels.
-    pub kernels: Vec<Kernel>,
-    /// The layout function of a view.
-    pub view: Option<String>,
-    /// The operator in terms of others.
-    pub composite: Option<Expr>,
-    /// Whether the composition may call itself, directly or through others: it counts its levels.
-    pub recursive: bool,
-    /// The function of an operator that returns no tensors.
-    pub host: Option<String>,
-    /// The dtypes each backend has kernels for.
-    pub dtypes: [DTypeSet; Backend::COUNT],
-}
-
-/// A hand-written kernel.
-#[derive(Clone, Debug)]
-pub struct Kernel {
-    /// Its backend.
-    pub backend: Backend,
-    /// Where it is.
-    pub source: KernelSource,
-    /// As written in the spec.
-    pub text: String,
-    /// The place of that text.
-    pub span: Span,
-    /// Whether the build compiles it, or the program while it runs.
-    pub is_built: bool,
-}
-
-/// Where a hand-written kernel is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum KernelSource {
-    /// A Rust function, generic over the element type: `linalg::mm`, or `fill::full(size, value)` if it
-    /// takes some of the arguments only.
-    Rust {
-        /// The function.
-        path: String,
-        /// The arguments it takes, in order.
-        arguments: Vec<usize>,
-    },
-    /// A function in a C or C++ file: `kernels/cpu/flip.cc:flip`.
-    Foreign {
-        /// The file, relative to the spec.
-        file: PathBuf,
-        /// The function.
-        symbol: String,
-    },
-    /// A function of the interface of custom kernels, which is compiled and loaded when it is first
-    /// called: `aot:kernels/add_reduce.cc:CustomKernel`.
-    Aot {
-        /// The source, or a library; relative to the spec.
-        file: PathBuf,
-        /// The function.
-        symbol: String,
-    },
-}
-
-impl Body {
-    /// The hand-written kernel behind the row of a backend in the table of kernels: that of its key, or the one that
-    /// serves the host's tensors by copies.
-    pub fn kernel_of_row(&self, backend: Backend) -> Option<&Kernel> {
-        let own = self.kernels.iter().find(|kernel| kernel.is_built && kernel.backend == backend);
-        own.or_else(|| self.kernel_by_copies().filter(|_| backend == Backend::Cpu))
-    }
-
-    /// The custom kernel for a device that also serves tensors of the host, which it copies there and back: one of an
-    /// operator that nothing else computes on the host.
-    fn kernel_by_copies(&self) -> Option<&Kernel> {
-        let copies = |kernel: &&Kernel| {
-            matches!(kernel.source, KernelSource::Aot { .. }) && kernel.backend != Backend::Cpu
-        };
-        let on_host = self.kernels.iter().any(|kernel| kernel.is_built && kernel.backend == Backend::Cpu);
-        let nothing_else = !on_host && self.pointwise.is_none() && self.composite.is_none();
-        self.kernels.iter().find(copies).filter(|_| nothing_else)
-    }
-
-    /// The dtypes for which the row of a backend has kernels.
-    pub fn dtypes_of_row(&self, backend: Backend) -> DTypeSet {
-        match self.kernel_of_row(backend) {
-            Some(kernel) => self.dtypes[kernel.backend.index()],
-            None if self.pointwise.is_some() && backend == Backend::Cpu => self.dtypes[backend.index()],
-            None => DTypeSet::EMPTY,
-        }
-    }
-
-    /// Whether a row of the table refers to a kernel, so that its file is needed.
-    pub fn refers_to(&self, kernel: &Kernel) -> bool {
-        let rows = Backend::ALL.into_iter().filter_map(|backend| self.kernel_of_row(backend));
-        rows.into_iter().any(|used| std::ptr::eq(used, kernel))
-    }
-
-    /// Whether a kernel is compiled and loaded while the program runs.
-    pub fn is_aot(&self) -> bool {
-        self.kernels.iter().any(|kernel| matches!(kernel.source, KernelSource::Aot { .. }))
-    }
 }
 
 impl Op {

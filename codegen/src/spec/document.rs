@@ -6,18 +6,29 @@
 pub mod keys;
 mod read;
 
+use std::sync::Arc;
+
 use super::schema::Schema;
 use super::yaml::{Key, Node};
 use crate::diagnostics::{Diagnostics, SourceMap, Span};
 
 pub use keys::{KeyName, KeySpec, ValueKind};
 
-/// A document and its library.
+/// A document with its library and the context of the files that include it.
 pub struct Loaded {
-    /// The entries.
-    pub document: Document,
+    /// The entries, shared with the memory of an earlier run.
+    pub document: Arc<Document>,
     /// The number in the configuration of the parent library that it belongs to, if any.
     pub parent: Option<usize>,
+    /// The facts of arguments of the files that include this one.
+    pub inherited: OfArguments,
+}
+
+impl Loaded {
+    /// The facts of arguments of this file and those that include it.
+    pub fn all_of_arguments(&self) -> OfArguments {
+        self.document.of_arguments.before(&self.inherited)
+    }
 }
 
 /// One spec file.
@@ -27,10 +38,8 @@ pub struct Document {
     pub edition: u32,
     /// Other files to read, relative to this one.
     pub include: Vec<Text>,
-    /// Aliases of arguments, for every operator with such an argument, here and in included files.
-    pub argument_aliases: Vec<(Key, Vec<Text>)>,
-    /// The aliases of the files that include this one.
-    pub inherited_aliases: Vec<(Key, Vec<Text>)>,
+    /// Facts of arguments, for every operator with such an argument, here and in included files.
+    pub of_arguments: OfArguments,
     /// Prefixes of names in other libraries, each with the prefix that such names have here.
     pub namespaces: Vec<(Key, Text)>,
     /// Names in other libraries with a different meaning here, each with advice.
@@ -39,6 +48,26 @@ pub struct Document {
     pub ops: Vec<RawOp>,
     /// The scalar functions that pointwise expressions may call.
     pub functions: Vec<RawFunction>,
+}
+
+/// Facts of arguments that hold for every operator with an argument of that name.
+#[derive(Clone, Debug, Default)]
+pub struct OfArguments {
+    /// Other names in calls by name.
+    pub aliases: Vec<(Key, Vec<Text>)>,
+    /// Meanings.
+    pub descriptions: Vec<(Key, Text)>,
+}
+
+impl OfArguments {
+    /// These facts, and behind them those of an outer file.
+    #[must_use]
+    pub fn before(&self, outer: &OfArguments) -> OfArguments {
+        OfArguments {
+            aliases: self.aliases.iter().chain(&outer.aliases).cloned().collect(),
+            descriptions: self.descriptions.iter().chain(&outer.descriptions).cloned().collect(),
+        }
+    }
 }
 
 /// Text from the file. `node` gives spans inside it.
@@ -168,11 +197,6 @@ impl Document {
     /// signature are dropped; all mistakes go to `diagnostics`. `None` if the file has no entries.
     pub fn from_node(root: &Node, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Document> {
         read::Reader { sources, diagnostics }.document(root)
-    }
-
-    /// The aliases of arguments of this file and those that include it.
-    pub fn all_aliases(&self) -> Vec<(Key, Vec<Text>)> {
-        self.argument_aliases.iter().chain(&self.inherited_aliases).cloned().collect()
     }
 
     /// Marks that the file has syntax errors, so that any entry may be incomplete.

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use crate::diagnostics::{SourceId, Span};
 
-pub use build::parse;
+pub use build::{MAX_BYTES, parse};
 
 /// A value and its place.
 #[derive(Clone, PartialEq, Debug)]

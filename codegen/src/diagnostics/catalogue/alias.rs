@@ -6,9 +6,9 @@ use super::ticked;
 /// An alias of an unknown operator.
 pub fn alias_target_unknown(span: Span, name: &str, near: &[&str]) -> Diagnostic {
     let help = match near {
-        [] => "name an operator by its full name, overload included".to_owned(),
+        [] => "name an operator by its full name, overload included".into(),
         [near] => super::did_you_mean(near),
-        several => format!("name one overload: {}", ticked(several.iter().copied())),
+        several => format!("name one overload: {}", ticked(several.iter().copied())).into(),
     };
     Diagnostic::error("E0490", format!("there is no operator `{name}`"), span, "no such operator")
         .with_help(help)
@@ -60,7 +60,7 @@ pub fn deprecated_key(span: Span, key: &str) -> Diagnostic {
 /// A successor that does not exist.
 pub fn deprecated_use_unknown(span: Span, name: &str, near: Option<&str>) -> Diagnostic {
     let help = near.map_or_else(
-        || "name the operator to use instead by its full name, or leave `use` out".to_owned(),
+        || "name the operator to use instead by its full name, or leave `use` out".into(),
         super::did_you_mean,
     );
     Diagnostic::error("E0496", format!("there is no operator `{name}`"), span, "no such operator")

@@ -10,15 +10,17 @@ use super::{did_you_mean, near_or_all, ticked};
 pub fn backend_unknown(span: Span, key: &str, known: &[&str]) -> Diagnostic {
     let foreign = match key {
         "CompositeImplicitAutograd" | "CompositeExplicitAutograd" => {
-            Some("write the operators it calls after `decompose:`")
+            Some("write the operators it calls after `decompose:`".into())
         }
-        "GPU" | "gpu" | "cuda" | "Cuda" => Some("did you mean `CUDA`?"),
-        "Meta" => Some("inference is declared with `shape:` and `dtype:`"),
-        "Autograd" | "AutogradCPU" | "AutogradCUDA" => Some("gradients are declared under `derivatives:`"),
+        "GPU" | "gpu" | "cuda" | "Cuda" => Some(did_you_mean("CUDA")),
+        "Meta" => Some("inference is declared with `shape:` and `dtype:`".into()),
+        "Autograd" | "AutogradCPU" | "AutogradCUDA" => {
+            Some("gradients are declared under `derivatives:`".into())
+        }
         _ => None,
     };
     Diagnostic::error("E0450", format!("there is no backend `{key}`"), span, "unknown backend")
-        .with_help(foreign.map_or_else(|| near_or_all(key, known, "keys"), str::to_owned))
+        .with_help(foreign.unwrap_or_else(|| near_or_all(key, known, "keys")))
 }
 
 /// `view: true` without a layout function, or the other way round.
@@ -168,6 +170,19 @@ pub fn updates_signature(span: Span, problem: &str) -> Diagnostic {
         .with_help("`updates: true` is for kernels in Rust that change one tensor, which starts as a copy of the first argument")
 }
 
+/// Operations of a kernel where there is none.
+pub fn flops_without_kernel(span: Span, op: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0546",
+        format!("`{op}` has no kernel whose operations could be counted"),
+        span,
+        "of no kernel",
+    )
+    .with_help(
+        "remove `flops`: the operations of a composition or a view are those of the operators that it calls",
+    )
+}
+
 /// A kernel with a parameter for the argument that it updates.
 pub fn updates_kernel(span: Span, key: Span) -> Diagnostic {
     Diagnostic::error("E0545", "this kernel takes the argument that it updates", span, "a result that starts as its copy")
@@ -228,10 +243,8 @@ pub fn kernel_function_missing(
     known: &BTreeSet<String>,
 ) -> Diagnostic {
     let near = nearest(function, known.iter().map(String::as_str));
-    let help = near.map_or_else(
-        || "define it there, as `extern \"C\"`, or correct the name".to_owned(),
-        |near| format!("did you mean `{near}`?"),
-    );
+    let help =
+        near.map_or_else(|| "define it there, as `extern \"C\"`, or correct the name".into(), did_you_mean);
     Diagnostic::error(
         "E0498",
         format!("there is no function `{function}` in `{path}`"),
@@ -283,7 +296,7 @@ pub fn rust_function_missing(
     Diagnostic::error("E0540", message, span, format!("nothing is called `{name}` in {file}")).with_help(
         match near {
             Some(near) => did_you_mean(near),
-            None => format!("write it in {file}, or name one that is there"),
+            None => format!("write it in {file}, or name one that is there").into(),
         },
     )
 }

@@ -68,7 +68,7 @@ pub fn derived_unusable(span: Span, name: &str, formula: &str, problem: &Diagnos
         .with_help(
             "declare the operator it needs, write `derivatives` yourself, or say `non_differentiable`",
         );
-    diagnostic.notes.extend(problem.help.clone());
+    diagnostic.notes.extend(problem.help.iter().map(|help| help.text.clone()));
     diagnostic
 }
 
@@ -91,7 +91,7 @@ pub fn forward_malformed(span: Span, text: Option<&str>, rules: &[&str]) -> Diag
         Some(near) => did_you_mean(near),
         None => {
             "write `auto_linear`, `auto_element_wise`, or a formula of each output: `{result: self_t * 2}`"
-                .to_owned()
+                .into()
         }
     };
     Diagnostic::error("E0600", "`forward` is a rule for tangents", span, "neither a rule nor formulas")

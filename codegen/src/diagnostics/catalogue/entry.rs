@@ -78,10 +78,10 @@ pub fn func_missing(span: Span, noun: &str) -> Diagnostic {
 /// A key that does not exist; `synonym` is the known key with that meaning.
 pub fn key_unknown(span: Span, key: &str, noun: &str, synonym: Option<&str>, known: &[&str]) -> Diagnostic {
     let help = match synonym.or_else(|| nearest(key, known.iter().copied())) {
-        Some(near) => format!("did you mean `{near}`?"),
+        Some(near) => super::did_you_mean(near),
         None => {
             let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            format!("the keys of {} {noun} are {}", article(noun), known.join(", "))
+            format!("the keys of {} {noun} are {}", article(noun), known.join(", ")).into()
         }
     };
     Diagnostic::error(

@@ -91,9 +91,9 @@ pub fn name_unknown(span: Span, name: &str, known: &[String]) -> Diagnostic {
         _ => None,
     };
     let help = match (foreign, nearest(name, known.iter().map(String::as_str))) {
-        (Some(hint), _) => hint.to_owned(),
+        (Some(hint), _) => hint.into(),
         (None, Some(near)) => did_you_mean(near),
-        (None, None) => format!("known here: {}", known.join(", ")),
+        (None, None) => format!("known here: {}", known.join(", ")).into(),
     };
     Diagnostic::error("E0305", format!("nothing is called `{name}` here"), span, "unknown name")
         .with_help(help)
@@ -252,8 +252,8 @@ pub fn method_unknown(span: Span, name: &str, ty: &str, known: &[&str]) -> Diagn
     let near = foreign.filter(|name| known.contains(name)).or_else(|| nearest(name, known.iter().copied()));
     let help = match near {
         Some(near) => did_you_mean(near),
-        None if known.is_empty() => format!("{} `{ty}` has no methods here", article(ty)),
-        None => format!("{} `{ty}` has: {}", article(ty), known.join(", ")),
+        None if known.is_empty() => format!("{} `{ty}` has no methods here", article(ty)).into(),
+        None => format!("{} `{ty}` has: {}", article(ty), known.join(", ")).into(),
     };
     let label = format!("not a method of `{ty}` here");
     Diagnostic::error("E0320", format!("there is no method `{name}`"), span, label).with_help(help)
@@ -281,6 +281,7 @@ pub fn rule_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
         Some(near) => did_you_mean(near),
         None => {
             format!("the rules are {}; or name a Rust function by its path", ticked(known.iter().copied()))
+                .into()
         }
     };
     Diagnostic::error("E0323", format!("there is no rule `{name}`"), span, "unknown rule").with_help(help)
@@ -340,7 +341,7 @@ pub fn rule_operand(span: Span, rule: &str, found: &str, numbers: bool) -> Diagn
 pub fn function_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
     let help = match nearest(name, known.iter().copied()) {
         Some(near) => did_you_mean(near),
-        None => "pointwise expressions call scalar functions; declare this one under `functions:`".to_owned(),
+        None => "pointwise expressions call scalar functions; declare this one under `functions:`".into(),
     };
     Diagnostic::error("E0326", format!("there is no scalar function `{name}`"), span, "unknown function")
         .with_help(help)
@@ -350,7 +351,7 @@ pub fn function_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
 pub fn operator_unknown(span: Span, name: &str, near: Option<&str>) -> Diagnostic {
     let help = match near {
         Some(near) => did_you_mean(near),
-        None => "formulas call operators of this spec and of the libraries it builds on".to_owned(),
+        None => "formulas call operators of this spec and of the libraries it builds on".into(),
     };
     Diagnostic::error("E0327", format!("there is no operator `{name}`"), span, "unknown operator")
         .with_help(help)
@@ -403,7 +404,7 @@ pub fn division_by_zero(span: Span) -> Diagnostic {
 pub fn named_argument_unknown(span: Span, name: &str, what: &str, known: &[&str]) -> Diagnostic {
     let help = match nearest(name, known.iter().copied()) {
         Some(near) => did_you_mean(near),
-        None => format!("its arguments are {}", ticked(known.iter().copied())),
+        None => format!("its arguments are {}", ticked(known.iter().copied())).into(),
     };
     Diagnostic::error("E0329", format!("`{what}` has no argument `{name}`"), span, "no such argument")
         .with_help(help)

@@ -150,6 +150,20 @@ pub fn known_name_taken(span: Span, name: &str, taken: Span) -> Diagnostic {
         .with_help("a call by this name reaches that operator; remove it from `known_as`")
 }
 
+/// A notation that cannot be read.
+pub fn notation_malformed(span: Span, text: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("E0626", format!("`{text}` is not a notation: {why}"), span, "not a notation").with_help(
+        "write arguments in braces, as in `notation: \"{self} {mat2}\"`, and exponents after `^`: `{self}^T`",
+    )
+}
+
+/// A notation with a name that no argument has.
+pub fn notation_argument(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
+    let message = format!("`{op}` has no argument `{name}` for its notation");
+    Diagnostic::error("E0627", message, span, "an argument that does not exist")
+        .with_help(super::near_or_all(name, known, "arguments"))
+}
+
 /// A namespace without a name.
 pub fn namespace_empty(span: Span) -> Diagnostic {
     Diagnostic::error("E0624", "a namespace has no letters", span, "no prefix")

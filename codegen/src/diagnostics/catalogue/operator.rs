@@ -75,7 +75,7 @@ pub fn dtype_unknown(span: Span, name: &str, known: &[&str], hint: &str) -> Diag
     };
     let near = foreign.or_else(|| super::super::nearest(name, known.iter().copied()));
     Diagnostic::error("E0407", format!("there is no dtype `{name}`"), span, "unknown dtype")
-        .with_help(near.map_or_else(|| hint.to_owned(), super::did_you_mean))
+        .with_help(near.map_or_else(|| hint.into(), super::did_you_mean))
 }
 
 /// A key that refers to an unknown argument or one that is not a tensor.
@@ -101,6 +101,16 @@ pub fn number_argument_unknown(span: Span, op: &str, name: &str, numbers: &[&str
 pub fn argument_unknown(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0427", format!("`{op}` has no argument `{name}`"), span, "no such argument")
         .with_help(near_or_all(name, known, "arguments"))
+}
+
+/// A description of neither an argument nor a named result.
+pub fn description_unknown(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
+    let message = format!("`{op}` has neither an argument nor a result `{name}`");
+    Diagnostic::error("E0500", message, span, "described, but not in the signature").with_help(near_or_all(
+        name,
+        known,
+        "arguments and results",
+    ))
 }
 
 /// An operator symbol that does not exist.
@@ -172,7 +182,7 @@ pub fn form_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
     let foreign = match name {
         "function" | "method" => Some(
             "remove it: the functional form is always there, and a method comes with the argument `self`"
-                .to_owned(),
+                .into(),
         ),
         _ => None,
     };

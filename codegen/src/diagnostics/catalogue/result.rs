@@ -6,8 +6,8 @@ use super::near_or_all;
 /// An unknown result.
 pub fn result_unknown(span: Span, op: &str, name: &str, known: &[&str], count: usize) -> Diagnostic {
     let help = match known {
-        [] if count == 1 => "write `0`, or name the result in the signature: `-> (Tensor out)`".to_owned(),
-        [] => format!("name the results in the signature, or write a number below {count}"),
+        [] if count == 1 => "write `0`, or name the result in the signature: `-> (Tensor out)`".into(),
+        [] => format!("name the results in the signature, or write a number below {count}").into(),
         known => near_or_all(name, known, "results"),
     };
     Diagnostic::error("E0520", format!("`{op}` has no result `{name}`"), span, "no such result")

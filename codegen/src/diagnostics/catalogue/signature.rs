@@ -100,14 +100,14 @@ pub fn unknown_type(span: Span, name: &str, known: &[&str]) -> Diagnostic {
         _ => None,
     };
     match foreign.or_else(|| nearest(name, known.iter().copied())) {
-        Some(known) => unknown_type_hint(span, name, &format!("did you mean `{known}`?")),
+        Some(known) => unknown_type_hint(span, name, super::did_you_mean(known)),
         None => {
-            unknown_type_hint(span, name, &format!("the types are {}", super::ticked(known.iter().copied())))
+            unknown_type_hint(span, name, format!("the types are {}", super::ticked(known.iter().copied())))
         }
     }
 }
 
-fn unknown_type_hint(span: Span, name: &str, help: &str) -> Diagnostic {
+fn unknown_type_hint(span: Span, name: &str, help: impl Into<super::Help>) -> Diagnostic {
     Diagnostic::error("E0110", format!("unknown type `{name}`"), span, "no such type").with_help(help)
 }
 
@@ -280,7 +280,7 @@ pub fn default_of_wrong_kind(
 /// `none`, `true`
 pub fn default_spelling(span: Span, name: &str, meant: &str) -> Diagnostic {
     Diagnostic::error("E0123", format!("unknown constant `{name}`"), span, "unknown constant")
-        .with_help(format!("did you mean `{meant}`?"))
+        .with_help(super::did_you_mean(meant))
 }
 
 /// A list whose length contradicts the type.
@@ -297,8 +297,8 @@ pub fn default_length(span: Span, ty: &str, wanted: u32, found: usize) -> Diagno
 /// A constant that the type does not have.
 pub fn default_name_unknown(span: Span, ty: &str, name: &str, known: &[&str]) -> Diagnostic {
     let help = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        _ => format!("known are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")),
+        Some(near) => super::did_you_mean(near),
+        _ => format!("known are {}", super::ticked(known.iter().copied())).into(),
     };
     Diagnostic::error("E0144", format!("`{name}` is no value of `{ty}`"), span, "unknown constant")
         .with_help(help)

@@ -22,7 +22,8 @@ use crate::diagnostics::{Diagnostic, Diagnostics, Span, catalogue};
 use crate::model::expr::{Expr, ExprKind};
 use crate::model::{ItemKind, Kind, Ty};
 
-pub use scope::{Mode, OpTable, Scope, Undeclared};
+pub use name::names;
+pub use scope::{Lookup, Mode, OpTable, Scope, Undeclared};
 
 /// Parses and checks one expression; `want` is the required type.
 ///

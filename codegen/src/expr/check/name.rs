@@ -7,7 +7,7 @@ use opsmith_core::DType;
 use super::{Checker, Mode};
 use crate::diagnostics::catalogue;
 use crate::model::expr::{Expr, ExprKind, IMAGINARY_UNIT, Variable};
-use crate::model::{Arg, Element, Kind, Ty};
+use crate::model::{Arg, Element, Kind, Output, Ty};
 
 /// Names defined everywhere.
 const CONSTANTS: [(&str, f64); 3] = [("inf", f64::INFINITY), ("nan", f64::NAN), ("pi", std::f64::consts::PI)];
@@ -145,39 +145,48 @@ impl Checker<'_> {
     }
 
     fn known_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.locals.iter().map(|(name, _)| name.clone()).collect();
-        names.extend(self.scope.args.iter().map(|arg| arg.name.clone()));
-        match self.scope.mode {
-            Mode::Derivative => {
-                names.push("grad".into());
-                let results = self.result_names();
-                if results.len() > 1 {
-                    names.push("grads".into());
-                    let named = self.scope.outputs.iter().filter_map(|output| output.name.as_ref());
-                    names.extend(named.map(|name| format!("grad_{name}")));
-                }
-                names.extend(results);
-            }
-            Mode::Forward => {
-                let tensors = self.scope.args.iter().filter(|arg| arg.ty.holds_tensors());
-                names.extend(tensors.map(|arg| format!("{}_t", arg.name)));
-                names.extend(self.result_names());
-            }
-            Mode::FunctionDerivative => names.push("result".into()),
-            _ => {}
-        }
-        names
+        let locals = self.locals.iter().map(|(name, _)| name.clone());
+        locals.chain(names(self.scope.mode, self.scope.args, self.scope.outputs)).collect()
     }
 
     fn result_names(&self) -> Vec<String> {
-        let outputs = self.scope.outputs;
-        let name = |(index, name): (usize, Option<&String>)| match name {
-            Some(name) => name.clone(),
-            None if outputs.len() == 1 => "result".to_owned(),
-            None => format!("result{index}"),
-        };
-        outputs.iter().map(|output| output.name.as_ref()).enumerate().map(name).collect()
+        result_names(self.scope.outputs)
     }
+}
+
+/// The names of arguments, results and gradients in an expression of a kind; constants, dtypes and local names are further
+/// ones.
+pub fn names(mode: Mode, args: &[Arg], outputs: &[Output]) -> Vec<String> {
+    let mut names: Vec<String> = args.iter().map(|arg| arg.name.clone()).collect();
+    match mode {
+        Mode::Derivative => {
+            names.push("grad".into());
+            let results = result_names(outputs);
+            if results.len() > 1 {
+                names.push("grads".into());
+                let named = outputs.iter().filter_map(|output| output.name.as_ref());
+                names.extend(named.map(|name| format!("grad_{name}")));
+            }
+            names.extend(results);
+        }
+        Mode::Forward => {
+            let tensors = args.iter().filter(|arg| arg.ty.holds_tensors());
+            names.extend(tensors.map(|arg| format!("{}_t", arg.name)));
+            names.extend(result_names(outputs));
+        }
+        Mode::FunctionDerivative => names.push("result".into()),
+        _ => {}
+    }
+    names
+}
+
+fn result_names(outputs: &[Output]) -> Vec<String> {
+    let name = |(index, name): (usize, Option<&String>)| match name {
+        Some(name) => name.clone(),
+        None if outputs.len() == 1 => "result".to_owned(),
+        None => format!("result{index}"),
+    };
+    outputs.iter().map(|output| output.name.as_ref()).enumerate().map(name).collect()
 }
 
 /// The spans of a gradient used both as optional and as present.

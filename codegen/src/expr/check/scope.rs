@@ -1,10 +1,10 @@
 //! The names that an expression may refer to.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 
 use crate::expr::path;
-use crate::model::{Arg, Function, FunctionId, Op, OpId, Operator, Output, Ty};
+use crate::model::{Arg, Function, FunctionId, Op, OpId, Operator, Output, Role, Ty};
 
 /// Whether formulas may call undeclared functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,6 +59,17 @@ pub struct Scope<'a> {
     pub locals: &'a [(String, Ty)],
 }
 
+/// A way in which an expression finds operators.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Lookup {
+    /// By base name, as it is called.
+    Base(String),
+    /// By an operator of Rust.
+    Symbol(Operator),
+    /// By the job for the runtime.
+    Role(Role),
+}
+
 /// Operators and scalar functions by name.
 pub struct OpTable<'a> {
     ops: &'a [Op],
@@ -68,6 +79,9 @@ pub struct OpTable<'a> {
     function_by_name: HashMap<&'a str, FunctionId>,
     broken: HashSet<String>,
     met_broken: Cell<bool>,
+    lookups: RefCell<HashSet<Lookup>>,
+    /// Whether lookups are recorded.
+    pub records: bool,
     /// Whether formulas may call undeclared functions.
     pub undeclared: Undeclared,
 }
@@ -95,6 +109,8 @@ impl<'a> OpTable<'a> {
             function_by_name,
             broken: HashSet::new(),
             met_broken: Cell::new(false),
+            lookups: RefCell::default(),
+            records: false,
             undeclared: Undeclared::Refused,
         }
     }
@@ -123,6 +139,7 @@ impl<'a> OpTable<'a> {
     /// The overloads of a base name. A Rust keyword is called by its Rust function's name, which has an underscore:
     /// `where_`.
     pub fn overloads(&self, base: &str) -> &[OpId] {
+        self.record(|| Lookup::Base(base.to_owned()));
         let keyword = || base.strip_suffix('_').filter(|name| !path::is_identifier(name));
         let found = self.by_base.get(base).or_else(|| self.by_base.get(keyword()?));
         found.map_or(&[], Vec::as_slice)
@@ -135,6 +152,7 @@ impl<'a> OpTable<'a> {
 
     /// Whether an entry of that name has mistakes.
     pub fn is_broken(&self, name: &str) -> bool {
+        self.record(|| Lookup::Base(name.to_owned()));
         let broken = self.broken.contains(name) || self.broken.contains(name.trim_end_matches('_'));
         self.met_broken.set(self.met_broken.get() || broken);
         broken
@@ -148,7 +166,25 @@ impl<'a> OpTable<'a> {
 
     /// The operators of a symbol.
     pub fn of_symbol(&self, operator: Operator) -> &[OpId] {
+        self.record(|| Lookup::Symbol(operator));
         self.by_symbol.get(&operator).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first operator with a role.
+    pub fn with_role(&self, role: Role) -> Option<&'a Op> {
+        self.record(|| Lookup::Role(role));
+        self.ops.iter().find(|op| op.role == Some(role))
+    }
+
+    /// The lookups since the last call.
+    pub fn take_lookups(&self) -> HashSet<Lookup> {
+        self.lookups.take()
+    }
+
+    fn record(&self, lookup: impl FnOnce() -> Lookup) {
+        if self.records {
+            self.lookups.borrow_mut().insert(lookup());
+        }
     }
 
     /// Every base name, in order.

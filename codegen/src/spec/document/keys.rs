@@ -46,6 +46,7 @@ key_names! {
     Edition "edition",
     Include "include",
     ArgumentAliases "argument_aliases",
+    Descriptions "descriptions",
     Namespaces "namespaces",
     Unlike "unlike",
     Functions "functions",
@@ -60,6 +61,7 @@ key_names! {
     Tags "tags",
     BackwardOnly "backward_only",
     KnownAs "known_as",
+    Notation "notation",
     Variants "variants",
     Inplace "inplace",
     Names "names",
@@ -86,6 +88,7 @@ key_names! {
     Pointwise "pointwise",
     Dispatch "dispatch",
     Decompose "decompose",
+    Flops "flops",
     Supplied "supplied",
     Operator "operator",
     Role "role",
@@ -154,6 +157,11 @@ pub const FILE_KEYS: &[KeySpec] = &[
         "other names for arguments in calls by name, for every operator that has such an argument",
     ),
     key(
+        KeyName::Descriptions,
+        ValueKind::TextMap,
+        "meanings of arguments, for every operator that has such an argument and does not describe it itself",
+    ),
+    key(
         KeyName::Namespaces,
         ValueKind::TextMap,
         "prefixes of names in other libraries, each with the prefix that such names have here",
@@ -177,6 +185,11 @@ pub const OP_KEYS: &[KeySpec] = &[
     key(KeyName::Func, ValueKind::Text, "signature in PyTorch's schema language"),
     key(KeyName::Ignored, ValueKind::TextList, "arguments that callers may give and that change nothing"),
     key(KeyName::Doc, ValueKind::Text, "what the operator computes; Markdown, first sentence first"),
+    key(
+        KeyName::Descriptions,
+        ValueKind::TextMap,
+        "meanings of arguments and named results, a sentence each",
+    ),
     key(KeyName::AliasOf, ValueKind::Text, "operator this is another name of"),
     key(KeyName::Since, ValueKind::Text, "version that added the operator"),
     key(KeyName::Deprecated, ValueKind::TextMap, "`since` which version, and what to `use` instead"),
@@ -191,6 +204,11 @@ pub const OP_KEYS: &[KeySpec] = &[
         KeyName::KnownAs,
         ValueKind::TextList,
         "names that other libraries have for the operator, without overload",
+    ),
+    key(
+        KeyName::Notation,
+        ValueKind::Text,
+        "formula that documents write for a call, with arguments in braces: `{self} {mat2}`, `{self}^T`",
     ),
     key(
         KeyName::Variants,
@@ -254,6 +272,7 @@ pub const OP_KEYS: &[KeySpec] = &[
         "hand-written kernel of each backend: `linalg::mm`, or `fill::eye(n)` with the arguments it takes",
     ),
     key(KeyName::Decompose, ValueKind::Text, "the operator as an expression of other operators"),
+    key(KeyName::Flops, ValueKind::Text, "arithmetic operations of a call of its kernel, an expression"),
     key(
         KeyName::Supplied,
         ValueKind::Any,

@@ -1,7 +1,7 @@
 //! Walks a file's tree and checks keys and kinds of values against the key tables.
 
 use super::keys::{self, DECLARATION_KEYS, FILE_KEYS, FUNCTION_KEYS, KeyName, KeySpec, OP_KEYS, ValueKind};
-use super::{Document, Entry, RawFunction, RawOp, Text};
+use super::{Document, Entry, OfArguments, RawFunction, RawOp, Text};
 use crate::diagnostics::{Diagnostics, SourceMap, Span, catalogue, nearest};
 use crate::spec::yaml::{Key, Node, NodeKind, ScalarStyle};
 
@@ -24,8 +24,7 @@ impl Reader<'_> {
         let mut document = Document {
             edition: EDITION,
             include: Vec::new(),
-            argument_aliases: Vec::new(),
-            inherited_aliases: Vec::new(),
+            of_arguments: OfArguments::default(),
             namespaces: Vec::new(),
             unlike: Vec::new(),
             ops: Vec::new(),
@@ -40,7 +39,8 @@ impl Reader<'_> {
             match entry.spec.key {
                 KeyName::Edition => self.edition(&entry.value),
                 KeyName::Include => document.include = texts(&entry.value),
-                KeyName::ArgumentAliases => document.argument_aliases = text_lists(&entry.value),
+                KeyName::ArgumentAliases => document.of_arguments.aliases = text_lists(&entry.value),
+                KeyName::Descriptions => document.of_arguments.descriptions = text_map(&entry.value),
                 KeyName::Namespaces => document.namespaces = text_map(&entry.value),
                 KeyName::Unlike => document.unlike = text_map(&entry.value),
                 KeyName::Ops => {

@@ -17,6 +17,9 @@ pub(super) fn source_range(
     range: Range<usize>,
 ) -> Option<Range<usize>> {
     let end = range.end.min(scalar.text.len()).max(range.start);
+    if let Some(quote) = as_written(scalar, written, end) {
+        return Some(range.start + quote..end + quote);
+    }
     let mut walk = Walk::new(scalar, written, column);
     // An empty range at the end uses the end of the character before `range.start`.
     let mut last_end = None;
@@ -35,6 +38,20 @@ pub(super) fn source_range(
     }
     let last_end = last_end.unwrap_or_else(|| walk.first_byte());
     Some(start.unwrap_or(last_end)..last_end)
+}
+
+/// The bytes before the value in the source, if all up to `end` is written as it is meant, as in most scalars.
+fn as_written(scalar: &Scalar, written: &str, end: usize) -> Option<usize> {
+    let (quote, escape) = match scalar.style {
+        ScalarStyle::Plain => (0, None),
+        ScalarStyle::SingleQuoted => (1, Some('\'')),
+        ScalarStyle::DoubleQuoted => (1, Some('\\')),
+        ScalarStyle::Literal | ScalarStyle::Folded => return None,
+    };
+    let (value, source) = (scalar.text.get(..end)?, written.get(quote..quote + end)?);
+    let is_same =
+        value == source && !value.contains('\n') && escape.is_none_or(|escape| !value.contains(escape));
+    is_same.then_some(quote)
 }
 
 /// Corresponding positions in the value and in the source.

@@ -9,6 +9,7 @@ pub static PLUS_TENSOR: OpDef = OpDef {
     uniform: UniformCall::Same,
     element_types: &[Dispatch, Dispatch, NotTensor],
     kernels: rt::__kernels_of_entry!(kernel_tables::PLUS_TENSOR),
+    flops: Flops::Element(2u32),
     grad: Some(&gradients::PLUS_TENSOR),
     samples: &[
         Sample::new(
@@ -37,6 +38,7 @@ pub static PLUS_SCALAR: OpDef = OpDef {
     uniform: UniformCall::Same,
     element_types: &[Dispatch, NotTensor, NotTensor],
     kernels: rt::__kernels_of_entry!(kernel_tables::PLUS_SCALAR),
+    flops: Flops::Element(1u32),
     grad: Some(&gradients::PLUS_SCALAR),
     ..OpDef::declared(
         "plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -59,6 +61,7 @@ pub static GROWN: OpDef = OpDef {
     uniform: UniformCall::SameIfInexact,
     element_types: &[Dispatch, NotTensor],
     kernels: rt::__kernels_of_entry!(kernel_tables::GROWN),
+    flops: Flops::Element(2u32),
     grad: Some(&gradients::GROWN),
     ..OpDef::declared(
         "grown(Tensor self, bool twice=False) -> Tensor",

@@ -25,6 +25,7 @@ rt::options! {
 /// # Results
 /// - shape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote(self, other, alpha)` (the operands' promoted dtype)
 /// - computed in `int64`, `bfloat16`, `float32`
+/// - each element: `self + (alpha * other)`
 /// - `other` a number: shape `broadcast(self)` (the shapes of the operands, broadcast together); dtype `promote(self, other, alpha)` (the operands' promoted dtype)
 ///
 /// # Gradients
@@ -44,6 +45,10 @@ rt::options! {
 /// let result = plus_with(&x, &other, PlusOptions::new().alpha(2))?;
 /// # Ok::<(), opsmith::runtime::Error>(())
 /// ```
+///
+/// Forms: [`plus_with`](fn@super::plus_with), [`plus_`](fn@super::plus_), [`plus_with_`](fn@super::plus_with_), [`plus_out`](fn@super::plus_out), [`plus_with_out`](fn@super::plus_with_out).
+///
+/// Kernels: a loop made from the expression.
 ///
 /// Declared at [`spec.yaml:8`](../../../spec.yaml#L8) and [`spec.yaml:24`](../../../spec.yaml#L24).
 #[track_caller]
@@ -111,12 +116,17 @@ rt::options! {
 /// # Results
 /// - shape `follow(self)` (the shape of the given input); dtype `promote_float(self)` (the operands' promoted dtype; an integer result becomes the default float)
 /// - computed in `float32`
+/// - each element: `if twice { { let once = grow(self); grow(once) } } else { grow(self) }`
 ///
 /// # Gradients
 /// - `self`: `not_implemented("of an example")`
 ///
 /// # Errors
 /// - if the dtype to compute in is outside `float32`
+///
+/// Forms: [`grown_with`](fn@super::grown_with), [`grown_`](fn@super::grown_), [`grown_with_`](fn@super::grown_with_), [`grown_out`](fn@super::grown_out), [`grown_with_out`](fn@super::grown_with_out).
+///
+/// Kernels: a loop made from the expression.
 ///
 /// Declared at [`spec.yaml:31`](../../../spec.yaml#L31).
 #[track_caller]
@@ -167,6 +177,10 @@ rt::forms! {
 /// - if the dtype to compute in is outside `float32`, `float64`
 /// - if tensors are on several devices
 ///
+/// Forms: [`product_out`](fn@super::product_out).
+///
+/// Kernels: `kernel::product` (CPU).
+///
 /// Declared at [`spec.yaml:39`](../../../spec.yaml#L39).
 #[track_caller]
 pub fn product(self_: &Tensor, mat2: &Tensor) -> Result<Tensor> {
@@ -207,6 +221,10 @@ rt::options! {
 /// # Errors
 /// - if the dtype to compute in is outside `float32`
 ///
+/// Forms: [`largest_with`](fn@super::largest_with).
+///
+/// Kernels: `kernels/largest.cc:golden_largest` (CPU).
+///
 /// Declared at [`spec.yaml:52`](../../../spec.yaml#L52).
 #[track_caller]
 pub fn largest(self_: &Tensor) -> Result<(Tensor, Tensor)> {
@@ -237,6 +255,8 @@ rt::forms! {
 /// # Errors
 /// - if the dtype to compute in is outside `float32`
 /// - if tensors are on several devices
+///
+/// Kernels: `kernel::spread` (CPU).
 ///
 /// Declared at [`spec.yaml:62`](../../../spec.yaml#L62).
 #[track_caller]

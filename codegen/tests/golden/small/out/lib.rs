@@ -26,7 +26,7 @@ mod generated {
             op::{
                 ArgDef, ArgKind, Combination, DefaultValue,
                 ElementType::{Any, Dispatch, Fixed, NotTensor, Real},
-                Forms, ItemKind, OpDef, ReturnDef, UniformCall, bits,
+                Flops, Forms, ItemKind, OpDef, ReturnDef, UniformCall, bits,
             },
             sample::{
                 Check, Sample, SampleTensor,
@@ -125,6 +125,14 @@ mod generated {
     }
     pub use functions::*;
 }
+
+/// The operators by the file of the spec that declares them; other forms of each (in place, out, with options) are on its page.
+///
+/// # `spec.yaml`
+///
+/// [`plus`](fn@plus), [`grown`](fn@grown), [`product`](fn@product), [`largest`](fn@largest), [`spread`](fn@spread), [`flipped`](fn@flipped), [`sum_and_growth`](fn@sum_and_growth), [`item`](fn@item)
+///
+pub mod operators_by_family {}
 
 pub use generated::functions::*;
 pub use generated::library::{LIBRARY, call};

@@ -28,6 +28,7 @@ pub static LIBRARY: Library = Library {
     namespaces: &[],
     known_as: &[],
     unlike: &[],
+    fingerprint: "6a13ce91534de301",
 };
 
 rt::library::register!(& LIBRARY);
