@@ -20,7 +20,7 @@ mod system;
 
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 pub use cache::{cached_bytes, empty_cache, set_cache_limit, trim};
 use cache::{keep_class, take_class};
@@ -28,6 +28,7 @@ pub(crate) use classes::HEADROOM;
 use classes::{class_of, class_size};
 use live::count_live;
 pub use live::live_bytes;
+pub(crate) use system::prefer_huge_pages;
 pub use system::system_allocations;
 
 /// Alignment of every block in bytes: a cache line, and an AVX-512 register.
@@ -77,11 +78,8 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
     let class = class_of(bytes);
     let pointer = take_class(class)?;
     count_live(bytes as isize);
-    if WATCHED.load(Ordering::Relaxed) {
-        PEAK.fetch_max(live_bytes(), Ordering::Relaxed);
-    }
-    if PROFILED.load(Ordering::Relaxed) {
-        report(pointer, bytes as isize);
+    if OBSERVED.load(Ordering::Relaxed) != 0 {
+        observe(pointer, bytes as isize);
     }
     Some(Block { pointer, class: class as u32, bytes })
 }
@@ -93,15 +91,19 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
 #[inline]
 pub(crate) unsafe fn free(block: Block) {
     count_live(-(block.bytes as isize));
-    if PROFILED.load(Ordering::Relaxed) {
-        report(block.pointer, -(block.bytes as isize));
+    if OBSERVED.load(Ordering::Relaxed) != 0 {
+        observe(block.pointer, -(block.bytes as isize));
     }
     // SAFETY: the block came from `take_class` by `allocate`, for its class, and the caller gives up its use.
     unsafe { keep_class(block.class as usize, block.pointer) }
 }
 
-/// Whether blocks are reported to [`PROFILER`].
-static PROFILED: AtomicBool = AtomicBool::new(false);
+/// Observers of blocks, a bit each: [`BY_PEAK`], [`BY_PROFILER`]. Without any, a block costs one read.
+static OBSERVED: AtomicU8 = AtomicU8::new(0);
+/// [`peak_bytes`] is running.
+const BY_PEAK: u8 = 1;
+/// Blocks are reported to [`PROFILER`].
+const BY_PROFILER: u8 = 2;
 static PROFILER: OnceLock<BlockProfiler> = OnceLock::new();
 
 /// Receives the address of a block and its bytes, negative if it is freed.
@@ -112,12 +114,26 @@ pub(crate) fn profile_blocks(profiler: Option<BlockProfiler>) {
     if let Some(profiler) = profiler {
         PROFILER.get_or_init(|| profiler);
     }
-    PROFILED.store(profiler.is_some(), Ordering::SeqCst);
+    set_observed(BY_PROFILER, profiler.is_some());
+}
+
+fn set_observed(by: u8, observed: bool) {
+    if observed {
+        OBSERVED.fetch_or(by, Ordering::SeqCst);
+    } else {
+        OBSERVED.fetch_and(!by, Ordering::SeqCst);
+    }
 }
 
 #[cold]
-fn report(pointer: NonNull<u8>, bytes: isize) {
-    if let Some(profiler) = PROFILER.get() {
+fn observe(pointer: NonNull<u8>, bytes: isize) {
+    let by = OBSERVED.load(Ordering::Relaxed);
+    if by & BY_PEAK != 0 && bytes > 0 {
+        PEAK.fetch_max(live_bytes(), Ordering::Relaxed);
+    }
+    if by & BY_PROFILER != 0
+        && let Some(profiler) = PROFILER.get()
+    {
         profiler(pointer.addr().get(), bytes);
     }
 }
@@ -169,8 +185,6 @@ unsafe fn initialize(pointer: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Whether [`peak_bytes`] is running.
-static WATCHED: AtomicBool = AtomicBool::new(false);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 /// The maximum of [`live_bytes`] over all threads while `work` runs, and its result.
@@ -181,11 +195,11 @@ pub fn peak_bytes<R>(work: impl FnOnce() -> R) -> (usize, R) {
     struct Watch;
     impl Drop for Watch {
         fn drop(&mut self) {
-            WATCHED.store(false, Ordering::Relaxed);
+            set_observed(BY_PEAK, false);
         }
     }
     PEAK.store(live_bytes(), Ordering::Relaxed);
-    WATCHED.store(true, Ordering::Relaxed);
+    set_observed(BY_PEAK, true);
     let watch = Watch;
     let result = work();
     drop(watch);

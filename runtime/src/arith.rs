@@ -39,8 +39,9 @@ pub fn check_zero_division() -> Result<()> {
     if DIVIDED_BY_ZERO.get() { Err(zero_division()) } else { Ok(()) }
 }
 
+/// The error of an integer division by zero.
 #[cold]
-fn zero_division() -> Error {
+pub fn zero_division() -> Error {
     Error::value("integer division by zero").with_help(
         "replace the zeros among the divisors, or convert to a floating-point dtype, where they give inf or nan",
     )

@@ -91,7 +91,7 @@ macro_rules! half_elements {
             type Compute = f32;
             type Bits = bits!($size);
             #[inline(always)]
-            fn from_scalar(scalar: Scalar) -> Self { <$ty>::from_f64(scalar.to_f64()) }
+            fn from_scalar(scalar: Scalar) -> Self { <$ty>::from_f32(rounded_to_odd(scalar.to_f64())) }
             #[inline(always)]
             fn to_scalar(self) -> Scalar { Scalar::Float(self.to_f64()) }
             #[inline(always)]
@@ -143,6 +143,19 @@ macro_rules! named_types {
 
 opsmith_core::for_each_dtype!(named_types);
 
+/// The nearest single-precision number, or, unless it is exact, its neighbour on the other side whose last bit is 1: this one
+/// rounds to fewer bits as the number itself does. The conversion of `half` sees the upper bits of a number in double
+/// precision alone, so numbers just above the middle of two halves go to the even one.
+#[inline]
+pub(crate) fn rounded_to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let (back, bits) = (f64::from(nearest), nearest.to_bits());
+    if back == value || value.is_nan() || bits & 1 == 1 {
+        return nearest;
+    }
+    f32::from_bits(if back.abs() > value.abs() { bits - 1 } else { bits + 1 })
+}
+
 /// A number rounded to an element type, in its compute type: 0.1 as a `float16` is 0.09998.
 #[inline(always)]
 pub fn rounded<T: Element>(number: Scalar) -> T::Compute {
@@ -177,4 +190,22 @@ macro_rules! match_dtype {
             })*
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+
+    use super::*;
+
+    #[test]
+    fn numbers_above_the_middle_of_two_halves_round_up() {
+        let (tie, above) = (1.0 + 2f64.powi(-11), 1.0 + 2f64.powi(-11) + 2f64.powi(-45));
+        assert_eq!(f16::from_scalar(Scalar::Float(tie)).to_f64(), 1.0);
+        assert_eq!(f16::from_scalar(Scalar::Float(above)).to_f64(), 1.0 + 2f64.powi(-10));
+        assert_eq!(bf16::from_scalar(Scalar::Int(2_524_972_677)).to_f64(), 2_533_359_616.0);
+        assert_eq!(bf16::from_scalar(Scalar::Float(f64::MAX)), bf16::INFINITY);
+        assert_eq!(f16::from_scalar(Scalar::Float(-1e-300)).to_bits(), 0x8000);
+        assert!(f16::from_scalar(Scalar::Float(f64::NAN)).is_nan());
+    }
 }

@@ -9,7 +9,7 @@ mod memory;
 mod methods;
 mod tracing;
 
-pub use memory::{Workspace, add, bytes_of, clear, convert, make_valid, read_one, run_kernel};
+pub use memory::{Workspace, add, bytes_of, clear, convert, make_valid, read_one, reserve, run_kernel};
 pub use methods::{
     ArgumentInternals, GeneratorInternals, GradientInternals, KernelInternals, OperatorInternals,
     StorageInternals, TensorInternals,
@@ -30,9 +30,10 @@ pub use crate::library::declared::Taken;
 pub use crate::random::observer::{GeneratorObserver, Start};
 pub use crate::tensor::observer::TensorObserver;
 
+use std::env;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use opsmith_core::DType;
 
@@ -53,6 +54,15 @@ pub const UNKNOWN_RANK: i64 = op::UNKNOWN_RANK;
 #[inline]
 pub fn recording() -> bool {
     autograd::recording()
+}
+
+/// Records a call whose results exist, all of which are given, as if it had computed them. `false` if no formula is for the
+/// tracked arguments.
+///
+/// # Errors
+/// If a tracked argument is in a graph that was freed.
+pub fn record_results(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [Tensor]) -> Result<bool> {
+    autograd::record_results(op, args, outs)
 }
 
 /// Whether the arguments have the dtypes and layouts that a kernel requires, and are on its device.
@@ -116,6 +126,15 @@ pub fn withdraw(op: &'static OpDef) {
 /// or, with negative bytes, frees it; or to none. The first function given is the only one.
 pub fn profile_blocks(profiler: Option<fn(usize, isize)>) {
     allocator::profile_blocks(profiler);
+}
+
+/// The user's folder of caches: `OPSMITH_CACHE_DIR`, or `opsmith` in `XDG_CACHE_HOME` or `~/.cache`; `None` if
+/// neither that nor `HOME` is set.
+pub fn cache_folder() -> Option<PathBuf> {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let absolute = |name| variable(name).filter(|path: &PathBuf| path.is_absolute());
+    let standard = || absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    variable("OPSMITH_CACHE_DIR").or_else(|| Some(standard()?.join("opsmith")))
 }
 
 /// Replaces a file atomically.

@@ -155,6 +155,35 @@ pub fn checked_numel(sizes: &[i64]) -> Result<i64> {
     Ok(if sizes.contains(&0) { 0 } else { steps })
 }
 
+/// The strides that repeat a layout to a larger shape: 0 where its size is 1 or a dimension missing.
+///
+/// ```
+/// use opsmith_runtime::layout::broadcast_strides;
+///
+/// assert_eq!(broadcast_strides(&[3, 1], &[1, 1], &[2, 3, 4])?[..], [0, 1, 0]);
+/// assert!(broadcast_strides(&[3], &[1], &[4]).is_err());
+/// # Ok::<(), opsmith_runtime::Error>(())
+/// ```
+///
+/// # Errors
+/// If the view does not broadcast to the shape.
+pub fn broadcast_strides(sizes: &[i64], strides: &[i64], target: &[i64]) -> Result<Dims> {
+    let refuse = || {
+        Error::shape(format!("the shape {} does not broadcast to {}", ShapeText(sizes), ShapeText(target)))
+            .with_help("sizes must be equal or 1, counted from the last dimension")
+    };
+    let missing = target.len().checked_sub(sizes.len()).ok_or_else(refuse)?;
+    let mut result = Dims::from_elem(0, target.len());
+    for (dim, (&size, &stride)) in sizes.iter().zip(strides).enumerate() {
+        if size == target[missing + dim] {
+            result[missing + dim] = stride;
+        } else if size != 1 {
+            return Err(refuse());
+        }
+    }
+    Ok(result)
+}
+
 /// Whether a shape broadcasts to another.
 #[inline]
 pub fn broadcasts(sizes: &[i64], to: &[i64]) -> bool {

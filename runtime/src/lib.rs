@@ -16,10 +16,13 @@ pub mod boxed;
 mod call;
 pub mod checked;
 pub mod constraint;
+mod conversion;
 #[doc(hidden)]
 pub mod copy;
 mod declared;
 pub mod device;
+#[doc(hidden)]
+pub mod device_loop;
 mod device_view;
 #[doc(hidden)]
 pub mod dispatch;
@@ -62,6 +65,7 @@ pub mod view;
 pub use arg::{Arg, MemoryFormat, MemoryLayout, TensorOrScalar, Value};
 pub use device::Device;
 pub use device_view::{DeviceView, DeviceViewMut};
+pub use dispatch::{has_host_fallback, set_host_fallback};
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};

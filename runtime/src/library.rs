@@ -30,6 +30,8 @@ pub struct Library {
     pub known_as: &'static [(&'static str, &'static str)],
     /// Names in other libraries with a different meaning here, each with advice, sorted.
     pub unlike: &'static [(&'static str, &'static str)],
+    /// The fingerprint of the spec's entries, 16 hexadecimal digits: results recorded of this library have it too.
+    pub fingerprint: &'static str,
 }
 
 /// A Rust operator and the operator that it calls.
@@ -122,6 +124,7 @@ impl Library {
         namespaces: &[],
         known_as: &[],
         unlike: &[],
+        fingerprint: "",
     };
 
     /// Every operator of this library and its parents, each once also where two parents share one.

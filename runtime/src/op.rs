@@ -2,6 +2,7 @@
 
 mod call;
 mod custom;
+mod flops;
 mod signature;
 mod table;
 
@@ -25,6 +26,7 @@ pub(crate) use call::make_valid;
 pub use call::{Kernel, KernelCall, KernelFn};
 pub use custom::CustomOp;
 pub(crate) use custom::{UNKNOWN_DIM, UNKNOWN_RANK};
+pub use flops::{Flops, FlopsFn, absent_result};
 pub use table::{KernelTable, Kernels, same_kernel};
 
 pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
@@ -60,6 +62,8 @@ pub struct OpDef {
     pub numbers: &'static [(u8, NumberUse)],
     /// Kernels by backend and dtype.
     pub kernels: Kernels,
+    /// Arithmetic operations of a kernel.
+    pub flops: Flops,
     /// The layouts of a view operator's outputs.
     pub view: Option<ViewFn>,
     /// The operator as a composition of others, used where no kernel exists.
@@ -100,7 +104,16 @@ impl OpDef {
         let OpDef { name, schema, doc, location, forms, infer, rules, infer_function, custom, .. } = *self;
         let OpDef { uniform, element_types, contiguous, numbers, view, composite, host, .. } = *self;
         let OpDef {
-            combinations, present, hidden, inplace_pairs, samples, tolerances, facts, library, ..
+            combinations,
+            present,
+            hidden,
+            inplace_pairs,
+            samples,
+            tolerances,
+            facts,
+            library,
+            flops,
+            ..
         } = *self;
         let (kernels, grad) = (self.kernels.again(), Some(grad));
         Box::leak(Box::new(OpDef {
@@ -118,6 +131,7 @@ impl OpDef {
             contiguous,
             numbers,
             kernels,
+            flops,
             view,
             composite,
             host,
@@ -171,6 +185,7 @@ impl OpDef {
             contiguous: 0,
             numbers: &[],
             kernels: Kernels::NONE,
+            flops: Flops::Unknown,
             view: None,
             composite: None,
             host: None,

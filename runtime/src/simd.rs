@@ -29,6 +29,18 @@ pub fn widest<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// Bytes of the vectors that [`widest`] compiles loops for, on this processor. Wider ones than 16 come with fused multiplication and
+/// addition; so do all outside of x86.
+pub fn vector_bytes() -> usize {
+    #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+    match x86::level() {
+        Level::Avx512 => return 64,
+        Level::Avx2 => return 32,
+        Level::Oldest | Level::Unknown => {}
+    }
+    16
+}
+
 /// As [`widest`], for a loop over elements of `T` that is compiled for each dtype, in as many versions as programs have
 /// use for. Every build of the library pays for each version of each loop, and most dtypes are those of few tensors.
 ///

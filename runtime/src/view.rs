@@ -10,7 +10,7 @@ use std::ops::Deref;
 use crate::axes::{Axes, Walk, axes, merge};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
-use crate::layout::is_contiguous;
+use crate::layout::{broadcast_strides, is_contiguous};
 use crate::scratch::Scratch;
 
 /// A tensor's elements for reading.
@@ -137,6 +137,19 @@ impl<'a, T: Element> View<'a, T> {
         let view = *self;
         // SAFETY: positions come from the view's own sizes and strides.
         self.positions().map(move |position| unsafe { view.at(position) })
+    }
+
+    /// The elements in the row-major order of a larger shape that the view broadcasts to, such as the output's: repeated where
+    /// the view's size is 1 or a dimension is missing.
+    ///
+    /// # Errors
+    /// If the view does not broadcast to the shape.
+    pub fn iter_broadcast(&self, sizes: &[i64]) -> Result<impl Iterator<Item = T> + use<'a, T>> {
+        let view = *self;
+        let strides = broadcast_strides(self.sizes, self.strides, sizes)?;
+        // SAFETY: an index of the larger shape reaches the view's element at the same index, or at 0 along a dimension of
+        // size 1; a shape without elements has no index.
+        Ok(Positions::new(sizes, &strides).map(move |position| unsafe { view.at(position) }))
     }
 }
 

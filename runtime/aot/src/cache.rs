@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::internals;
 use sha2::{Digest, Sha256};
 
 use super::file::KernelFile;
@@ -59,14 +60,7 @@ impl Cache {
     /// # Errors
     /// If there is no such place, or others may write to it.
     pub fn of_user() -> Result<Cache> {
-        let named = env::var_os("OPSMITH_CACHE_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
-        let standard = || {
-            let absolute = |value: PathBuf| Some(value).filter(|path| path.is_absolute());
-            let caches = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).and_then(absolute);
-            let home = || env::var_os("HOME").map(PathBuf::from).and_then(absolute);
-            Some(caches.or_else(|| Some(home()?.join(".cache")))?.join("opsmith"))
-        };
-        let folder = named.or_else(standard).ok_or_else(|| {
+        let folder = internals::cache_folder().ok_or_else(|| {
             Error::io(
                 "there is no folder to keep compiled kernels in: neither XDG_CACHE_HOME nor HOME is set",
             )

@@ -68,8 +68,8 @@ const HUGE_FROM: usize = 4 << 20;
 /// to refuse.
 ///
 /// # Safety
-/// The memory has so many bytes, and no other code uses it.
-unsafe fn prefer_huge_pages(pointer: NonNull<u8>, bytes: usize) {
+/// The memory has so many bytes.
+pub(crate) unsafe fn prefer_huge_pages(pointer: NonNull<u8>, bytes: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     if bytes >= HUGE_FROM {
         // Whole pages alone: the ends share theirs with other memory.

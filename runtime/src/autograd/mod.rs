@@ -41,6 +41,7 @@ pub use mode::{enable_grad, inference, is_enabled, no_grad, set_enabled};
 pub(crate) use forward_mode::is_active as forward_is_active;
 use inplace::invoke_inplace_recorded;
 pub(crate) use inplace::{check_out, view_requires_grad};
+pub(crate) use record::record_results;
 
 use std::sync::Arc;
 

@@ -36,6 +36,15 @@ pub(crate) fn invoke_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Ou
     result
 }
 
+/// Records a call whose results exist: gives `outs`, all results of the operator, edges to a node. `false` if no formula is
+/// for the tracked arguments, as of a composition, whose derivative is that of its calls.
+pub(crate) fn record_results(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [Tensor]) -> Result<bool> {
+    let Some(grad) = op.grad else { return Ok(false) };
+    let Some(recording) = Recording::start(op, grad, args, None)? else { return Ok(false) };
+    recording.finish(outs);
+    Ok(true)
+}
+
 /// A view without a formula: its layout determines its derivative.
 fn record_view(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let input = args[0].tensor();

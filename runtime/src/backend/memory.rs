@@ -5,7 +5,7 @@
 
 use std::ptr::NonNull;
 
-use super::{DeviceRuntime, Ticket, Work};
+use super::{DeviceRuntime, Queue, Ticket, Work};
 use crate::device::Device;
 use crate::error::Result;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -40,8 +40,13 @@ impl DeviceMemory {
         bytes: usize,
     ) -> Result<DeviceMemory> {
         let bytes = bytes.max(1);
+        let stream = runtime.stream(device.index)?;
         let start = runtime.allocate(device.index, bytes)?;
-        Ok(DeviceMemory { runtime, device, start, bytes, last_use: AtomicU64::new(0) })
+        let mut memory = DeviceMemory { runtime, device, start, bytes, last_use: AtomicU64::new(0) };
+        // Earlier work of this stream may still use the memory, so the first use on another stream follows it.
+        let first = runtime.ticket(Queue { device: device.index, stream })?;
+        memory.last_use = AtomicU64::new(first.0);
+        Ok(memory)
     }
 
     /// The device of the memory.

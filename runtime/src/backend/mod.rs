@@ -1,13 +1,15 @@
-//! The interface of devices: memory and its movement.
+//! The interface of devices: memory and its movement, and kernels given as source.
 //!
-//! In: requests to allocate device memory, to move or fill elements, and to synchronise. Out: the results of the
-//! backend's [`DeviceRuntime`]. The host needs none of this: its memory is the allocator's and its loops are in `copy`,
-//! so a call on the host never reaches this module. Kernels are not here either: they are rows of an operator's table.
+//! In: requests to allocate device memory, to move or fill elements, to synchronise, to compile and launch a kernel. Out:
+//! the results of the backend's [`DeviceRuntime`]. The host needs none of this: its memory is the allocator's and its
+//! loops are in `copy`, so a call on the host never reaches this module. An operator's kernels are rows of its table;
+//! those that are source for a device call [`DeviceRuntime::function`] and [`DeviceRuntime::launch`].
 //! Must not know operators, tensors or drivers; see `docs/design/devices.md`.
 
 mod memory;
 mod work;
 
+use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use opsmith_core::{Backend, DType};
@@ -59,6 +61,32 @@ pub struct Elements<'a> {
     pub strides: &'a [i64],
 }
 
+/// Source of kernels for a device: headers, then text. A line that instantiates a kernel completes it.
+#[derive(Debug)]
+pub struct DeviceSource {
+    /// The name in messages of the compiler: a file, or an operator.
+    pub name: &'static str,
+    /// Texts before [`DeviceSource::text`], in order.
+    pub headers: &'static [&'static str],
+    /// The text of this source.
+    pub text: &'static str,
+}
+
+/// A compiled kernel on one device. The number is chosen by the backend.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FunctionId(pub u64);
+
+/// The threads of a launch, along x, y and z.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grid {
+    /// Number of blocks.
+    pub blocks: [u32; 3],
+    /// Number of threads of each block.
+    pub threads: [u32; 3],
+    /// Bytes of dynamic shared memory of each block.
+    pub shared: u32,
+}
+
 /// Memory and movement on the devices of one backend.
 ///
 /// Requests are asynchronous: they return when the device has accepted them. A stream runs its requests in order, and a
@@ -68,7 +96,8 @@ pub struct Elements<'a> {
 /// The runtime relies on three properties: allocated memory overlaps no other memory in use, all work before a point is
 /// done when a wait for it returns, and host memory is used no longer than each function states.
 pub unsafe trait DeviceRuntime: Sync {
-    /// Allocates at least `bytes` bytes, and at least one, aligned to 64 and uninitialised.
+    /// Allocates at least `bytes` bytes, and at least one, aligned to 64 and uninitialised. Work that this thread's stream
+    /// was given before may still use them: the first use on another stream follows a ticket taken after this call.
     ///
     /// # Errors
     /// If the device does not exist, or its memory is exhausted.
@@ -143,6 +172,39 @@ pub unsafe trait DeviceRuntime: Sync {
     /// # Errors
     /// If work before it failed; the first wait after a failure reports it.
     fn wait(&self, device: u16, ticket: Ticket) -> Result<()>;
+
+    /// The kernel `opsmith_kernel` of a source that ends with the line `instance`, compiled at the first request and kept.
+    ///
+    /// # Errors
+    /// If the backend compiles no source, no compiler is found, or the source has a mistake.
+    fn function(&self, device: u16, source: &'static DeviceSource, instance: &str) -> Result<FunctionId> {
+        _ = instance;
+        Err(Error::not_implemented(format!(
+            "the memory of device {device} compiles no kernels: {}",
+            source.name
+        ))
+        .with_help("link a crate whose backend compiles them, or use the CPU"))
+    }
+
+    /// Launches a kernel; each parameter is the address of its value, which is read before it returns.
+    ///
+    /// # Errors
+    /// If the backend launches no kernels, the grid exceeds the device's limits, or errors of the device.
+    ///
+    /// # Safety
+    /// The function is of the queue's device, the values have the types of its parameters, and the memory that it
+    /// accesses stays valid until the stream has passed this request.
+    unsafe fn launch(
+        &self,
+        queue: Queue,
+        function: FunctionId,
+        grid: Grid,
+        parameters: &[*const c_void],
+    ) -> Result<()> {
+        _ = (function, grid, parameters);
+        Err(Error::not_implemented(format!("the memory of device {} launches no kernels", queue.device))
+            .with_help("link a crate whose backend launches them, or use the CPU"))
+    }
 }
 
 /// The runtime of a backend, as a linked crate registers it.
@@ -151,15 +213,25 @@ pub struct RegisteredBackend {
     pub backend: Backend,
     /// The implementation of their memory and movement.
     pub runtime: &'static dyn DeviceRuntime,
+    /// Whether it replaces another of the family, as one for tests does.
+    pub replaces: bool,
 }
 
 inventory::collect!(RegisteredBackend);
 
-/// Registers the runtime of a backend for the whole program.
+/// Registers the runtime of a backend for the whole program; `replacing` one of another crate, if it begins so.
 #[macro_export]
 macro_rules! __register_backend {
     ($backend:expr, $runtime:expr) => {
-        $crate::inventory::submit! { $crate::backend::RegisteredBackend { backend: $backend, runtime: $runtime } }
+        $crate::__register_backend! { @ $backend, $runtime, false }
+    };
+    (replacing $backend:expr, $runtime:expr) => {
+        $crate::__register_backend! { @ $backend, $runtime, true }
+    };
+    (@ $backend:expr, $runtime:expr, $replaces:literal) => {
+        $crate::inventory::submit! {
+            $crate::backend::RegisteredBackend { backend: $backend, runtime: $runtime, replaces: $replaces }
+        }
     };
 }
 pub use crate::__register_backend as register;
@@ -169,8 +241,10 @@ pub use crate::__register_backend as register;
 /// # Errors
 /// If no crate for the backend is linked into the program, or two are.
 pub fn of(device: Device) -> Result<&'static dyn DeviceRuntime> {
-    let mut found =
-        inventory::iter::<RegisteredBackend>().filter(|registered| registered.backend == device.backend);
+    let all = inventory::iter::<RegisteredBackend>;
+    let of_family = || all().filter(|registered| registered.backend == device.backend);
+    let replaced = of_family().any(|registered| registered.replaces);
+    let mut found = of_family().filter(|registered| registered.replaces == replaced);
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only.runtime),
         (Some(_), Some(_)) => {
@@ -181,6 +255,6 @@ pub fn of(device: Device) -> Result<&'static dyn DeviceRuntime> {
             "there is no memory on {device}: no crate of this program brings memory of {}",
             device.backend
         ))
-        .with_help("use the CPU")),
+        .with_help("use the CPU, or for CUDA the feature `cuda` of `opsmith`")),
     }
 }

@@ -22,9 +22,22 @@ use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
 use crate::trace_hook::{self, SiteScope};
 
-/// The site of a call while the thread traces, and the call's span while a profiler listens.
+/// The site of a call while the thread traces, and the call's span while a profiler listens: `None` for a call that nothing
+/// observes, which one branch tells.
 #[inline(always)]
 fn enter(
+    op: &'static OpDef,
+    form: Form,
+    args: &[Arg<'_>],
+    site: &'static Location<'static>,
+) -> Option<(SiteScope, SpanScope)> {
+    let observed = trace_hook::is_tracing() | spans::may_listen();
+    if observed { Some(enter_observed(op, form, args, site)) } else { None }
+}
+
+#[cold]
+#[inline(never)]
+fn enter_observed(
     op: &'static OpDef,
     form: Form,
     args: &[Arg<'_>],

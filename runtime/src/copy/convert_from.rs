@@ -5,6 +5,8 @@
 use half::slice::HalfFloatSliceExt;
 use num_complex::Complex;
 
+use crate::element::rounded_to_odd;
+
 /// Conversion of one element to another type, as a C cast would.
 pub trait ConvertFrom<S> {
     /// The converted element.
@@ -102,7 +104,7 @@ macro_rules! halves {
             impl ConvertFrom<$other> for $half {
                 #[inline(always)]
                 fn convert_from(value: $other) -> $half {
-                    <$half>::from_f64(<f64 as ConvertFrom<$other>>::convert_from(value))
+                    <$half>::from_f32(rounded_to_odd(<f64 as ConvertFrom<$other>>::convert_from(value)))
                 }
             }
             impl ConvertFrom<$half> for $other {

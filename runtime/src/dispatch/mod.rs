@@ -7,6 +7,7 @@
 pub(crate) mod borrows;
 mod convert;
 mod functional;
+mod host_fallback;
 mod inplace;
 mod numbers;
 pub(crate) mod observer;
@@ -16,11 +17,13 @@ pub(crate) mod spans;
 mod targets;
 pub(crate) mod written;
 
+pub use host_fallback::{has_host_fallback, set_host_fallback};
 pub use written::check_written;
 
 pub(crate) use borrows::Borrows;
 pub(crate) use convert::are_converted;
 pub(crate) use functional::{functional, uniform};
+pub(crate) use host_fallback::kernel;
 pub(crate) use inplace::inplace;
 pub(crate) use out::out;
 pub(crate) use run::{is_checked_by_kernel, run_prepared};

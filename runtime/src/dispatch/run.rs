@@ -9,7 +9,7 @@ use super::borrows::Borrows;
 use super::convert::{check_dtypes, convert_inputs};
 use super::spans::{self, Span};
 use super::targets::{refuse_endless, same_elements};
-use super::{numbers, observer, written};
+use super::{host_fallback, numbers, observer, written};
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result, ShapeText};
@@ -28,7 +28,7 @@ pub(super) fn run_kernel(
     shared: bool,
     since: u64,
 ) -> Result<()> {
-    let kernel = op.kernel(inferred.device.backend, inferred.compute)?;
+    let kernel = host_fallback::kernel(op, inferred.device.backend, inferred.compute)?;
     numbers::check(op, args, inferred.compute)?;
     let observer = observer::observer();
     if observer.is_none()
@@ -157,7 +157,28 @@ fn refuse_these_replaced(reads: &[Arg<'_>], writes: &[Tensor], since: u64) -> Re
 /// As [`Kernel::run`].
 #[inline]
 pub(crate) unsafe fn run_prepared(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { if spans::may_listen() { run_reported(kernel, call) } else { run_unreported(kernel, call) } }
+}
+
+/// As [`run_prepared`], with a span.
+///
+/// # Safety
+/// As [`Kernel::run`].
+#[cold]
+#[inline(never)]
+unsafe fn run_reported(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     let _span = spans::open(|| Span::Kernel { op: call.op(), args: call.args(), outs: call.outs() });
+    // SAFETY: the caller's promise.
+    unsafe { run_unreported(kernel, call) }
+}
+
+/// As [`run_prepared`], without a span.
+///
+/// # Safety
+/// As [`Kernel::run`].
+#[inline(always)]
+unsafe fn run_unreported(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     if call.op().forms.updates {
         start_as_copy(call)?;
     }

@@ -89,6 +89,15 @@ macro_rules! __pointwise_kernel {
     }};
 }
 
+/// Kernels in the form of [`KernelTable::with`](crate::op::KernelTable::with): a function with the dtype as a parameter.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! kernels_of_dtypes {
+    ($kernel:ident of $($dtype:ident)*) => {
+        [$(($crate::DType::$dtype, |call| $kernel(call, $crate::DType::$dtype))),*]
+    };
+}
+
 /// The kernels of a generated definition: table and definition come from one entry, which fulfils the promise of
 /// [`Kernels::of`](crate::op::Kernels::of). For generated code only, whose crates may forbid `unsafe`.
 #[doc(hidden)]
@@ -98,6 +107,19 @@ macro_rules! __kernels_of_entry {
         // SAFETY: the generator wrote the table for this definition, whose signature and inference its kernels expect.
         unsafe { $crate::op::Kernels::of(&$table) }
     };
+}
+
+/// The loops of a generated definition on devices: text, inputs and constants come from one expression, which fulfils the
+/// promise of [`DeviceLoop::new`](crate::device_loop::DeviceLoop::new).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! device_source {
+    ($name:literal, $headers:expr, $($line:literal)*) => {{
+        // SAFETY: the generator wrote the text for the calls beside it.
+        static LOOP: $crate::device_loop::DeviceLoop =
+            unsafe { $crate::device_loop::DeviceLoop::new($name, $headers, concat!($($line, "\n"),*)) };
+        &LOOP
+    }};
 }
 
 /// Definitions by their names in the module `defs`.

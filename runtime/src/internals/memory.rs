@@ -35,6 +35,18 @@ pub unsafe fn add(target: &Tensor, source: &Tensor) -> Result<()> {
     copy::accumulate(target, source)
 }
 
+/// Memory for so many more items, on huge pages where the system allows them; items grow by themselves if the system
+/// has less.
+pub fn reserve<T>(items: &mut Vec<T>, additional: usize) {
+    if items.try_reserve_exact(additional).is_err() {
+        return;
+    }
+    let spare = items.spare_capacity_mut();
+    let bytes = size_of_val(spare);
+    // SAFETY: the spare memory has so many bytes.
+    unsafe { allocator::prefer_huge_pages(NonNull::from(spare).cast(), bytes) };
+}
+
 /// The only element of a tensor.
 ///
 /// # Errors

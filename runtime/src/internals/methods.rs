@@ -291,7 +291,7 @@ pub trait OperatorInternals {
 
 impl OperatorInternals for OpDef {
     fn kernel(&self, backend: Backend, dtype: DType) -> Result<Kernel> {
-        self.kernel(backend, dtype)
+        crate::dispatch::kernel(self, backend, dtype)
     }
 
     fn inferred(&self, args: &[Arg<'_>]) -> Option<Result<Inferred>> {

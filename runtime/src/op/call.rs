@@ -45,6 +45,11 @@ pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
 pub struct Kernel(pub(super) KernelFn);
 
 impl Kernel {
+    /// A kernel that is in no table.
+    pub(crate) fn of(kernel: KernelFn) -> Kernel {
+        Kernel(kernel)
+    }
+
     /// Runs the kernel.
     ///
     /// # Errors

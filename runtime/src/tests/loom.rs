@@ -284,9 +284,11 @@ unsafe impl DeviceRuntime for Streams {
 #[test]
 fn the_last_use_comes_after_all() {
     loom::model(|| {
-        tickets(|tickets| *tickets = Tickets { after: Vec::new(), followed: [0b01, 0b10] });
+        tickets(|tickets| *tickets = Tickets { after: Vec::new(), followed: [0, 0] });
         let device = Device { backend: Backend::Cuda, index: 0 };
         let memory = Arc::new(DeviceMemory::of_runtime(&Streams, device, 4).unwrap());
+        // The ticket of the allocation is after neither use.
+        tickets(|tickets| tickets.followed = [0b01, 0b10]);
         let work = |stream| Work::of_queue(&Streams, Queue { device: 0, stream: StreamId(stream) });
         let other = thread::spawn({
             let memory = memory.clone();

@@ -3,7 +3,8 @@
 use super::odd_ops::*;
 use super::ops::*;
 use super::{check_error, check_no_leak, gradient, leaf, values};
-use crate::autograd::{Options, backward, grad, no_grad};
+use crate::arg::Arg;
+use crate::autograd::{Options, backward, grad, no_grad, record_results};
 use crate::tensor::Tensor;
 use crate::{Complex64, DType};
 
@@ -395,4 +396,20 @@ fn a_graph_of_a_million_nodes_runs_and_drops() {
         x.backward().unwrap();
         assert_eq!(gradient(&a), [1.0]);
     });
+}
+
+#[test]
+fn a_call_is_recorded_from_its_results_without_running() {
+    let x = leaf(&[0.0, 1.0]);
+    // Elements that the operator would not compute show that the formula reads them.
+    let mut results = [Tensor::of(&[5.0, 7.0])];
+    assert!(record_results(&EXPONENTIAL, &[Arg::Tensor(&x)], &mut results).unwrap());
+    assert!(results[0].requires_grad());
+    backward(&[&results[0]], &[Some(&Tensor::of(&[1.0, 2.0]))], Options::default()).unwrap();
+    assert_eq!(gradient(&x), [5.0, 14.0]);
+
+    let constant = Tensor::of(&[1.0]);
+    let mut results = [Tensor::of(&[1.0])];
+    assert!(!record_results(&EXPONENTIAL, &[Arg::Tensor(&constant)], &mut results).unwrap());
+    assert!(!results[0].requires_grad());
 }

@@ -1,0 +1,179 @@
+//! Loops over elements of device memory, from an expression in the device's language.
+//!
+//! In: a call, the source of a loop, the tensors it reads and the numbers it needs. Out: one launch in this thread's stream,
+//! or the error of the backend that compiles and launches it. The layout of parameters is that of `kernels/cuda/loop.cuh`.
+//! Must know no operator and no driver.
+
+mod constant;
+mod program;
+
+use std::ffi::c_void;
+
+use opsmith_core::DType;
+use smallvec::SmallVec;
+
+use crate::axes::{Axes, Axis, in_memory_order};
+use crate::backend::{DeviceSource, Grid};
+use crate::copy;
+use crate::error::{Error, Result};
+use crate::op::KernelCall;
+use crate::pointwise::{MAX_OPERANDS, refuse_other_shape};
+use crate::tensor::Tensor;
+pub use constant::Constant;
+pub use program::DeviceProgram;
+
+/// Maximal number of merged dimensions of a strided loop.
+const MAX_DIMS: usize = 8;
+
+/// Threads of a block.
+const THREADS: u64 = 256;
+
+/// Elements that each thread computes before the grid's stride.
+const ELEMENTS: u64 = 4;
+
+/// Maximal number of blocks; each goes on with the grid's stride.
+const MAX_BLOCKS: u64 = 1 << 20;
+
+/// The way of a loop through memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Contiguous,
+    Strided32,
+    Strided64,
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Form::Contiguous => "contiguous",
+            Form::Strided32 => "strided32",
+            Form::Strided64 => "strided64",
+        }
+    }
+}
+
+/// The source of an operator's loops.
+#[derive(Debug)]
+pub struct DeviceLoop(DeviceProgram);
+
+impl DeviceLoop {
+    /// The loops of an operator: `text` defines structs `Loop0`, `Loop1`, …, after the texts of `headers`.
+    ///
+    /// # Safety
+    /// Each struct has as many inputs as [`run`] is given with its number, and the constants as fields.
+    pub const unsafe fn new(
+        name: &'static str,
+        headers: &'static [&'static str],
+        text: &'static str,
+    ) -> DeviceLoop {
+        DeviceLoop(DeviceProgram::new(name, headers, text))
+    }
+
+    /// The source.
+    pub fn source(&self) -> &DeviceSource {
+        self.0.source()
+    }
+}
+
+/// Runs a loop over the elements of the first output and the given inputs.
+///
+/// # Errors
+/// If the operands are not in device memory or have shapes that do not broadcast, if the backend compiles no source, or the
+/// device fails.
+pub fn run(
+    call: &KernelCall<'_>,
+    of: &'static DeviceLoop,
+    variant: u8,
+    dtype: DType,
+    inputs: &[usize],
+    constants: &[Constant],
+) -> Result<()> {
+    let operands = operands(call, inputs)?;
+    let (out, device) = (operands[0], call.device());
+    let count = out.numel() as u64;
+    if count == 0 {
+        return Ok(());
+    }
+    let (form, geometry) = geometry(&operands, count)?;
+    let blocks = count.div_ceil(THREADS * ELEMENTS).clamp(1, MAX_BLOCKS) as u32;
+    let grid = Grid { blocks: [blocks, 1, 1], threads: [THREADS as u32, 1, 1], shared: 0 };
+    let instance = || {
+        let (dtype, form) = (dtype.ident(), form.name());
+        format!("OPSMITH_LOOP(opsmith_kernel, opsmith::Loop{variant}<opsmith::dtype::{dtype}>, {form})")
+    };
+    let choice = u32::from_le_bytes([variant, dtype as u8, form as u8, 0]);
+    let constants = constant::packed(constants);
+    let parameters: [*const c_void; 2] = [constants.as_ptr().cast(), geometry.as_ptr().cast()];
+    // SAFETY: the kernel was compiled for these operands' dtypes and this form, and its parameters have the layout that it
+    // declares; the layouts are inside their memory, which the dispatcher keeps until the use that it notes.
+    unsafe { of.0.launch(device, choice, instance, grid, &parameters) }
+}
+
+/// Copies an argument into the first output, converted to its dtype: a loop whose expression is the argument itself.
+///
+/// # Errors
+/// As [`run`].
+pub fn copy(call: &KernelCall<'_>, argument: usize) -> Result<()> {
+    let operands = operands(call, &[argument])?;
+    copy::convert(operands[0], operands[1])
+}
+
+fn operands<'a>(call: &KernelCall<'a>, inputs: &[usize]) -> Result<SmallVec<[&'a Tensor; MAX_OPERANDS]>> {
+    let Some(out) = call.device_outputs()?.first() else {
+        return Err(Error::argument("a loop over elements has an output"));
+    };
+    let mut operands = SmallVec::from_slice(&[out]);
+    for &index in inputs {
+        let input = call.args()[index].tensor();
+        refuse_other_shape(index, input, out)?;
+        operands.push(input);
+    }
+    Ok(operands)
+}
+
+/// The second parameter of a kernel in whole words, and the form that it is for.
+fn geometry(operands: &[&Tensor], count: u64) -> Result<(Form, SmallVec<[u64; 96]>)> {
+    let mut words: SmallVec<[u64; 96]> = SmallVec::from_slice(&[count]);
+    let pointers = operands.iter().map(|tensor| tensor.data_ptr().addr() as u64);
+    if operands.iter().all(|tensor| tensor.is_contiguous() && tensor.numel() as u64 == count) {
+        words.extend(pointers);
+        return Ok((Form::Contiguous, words));
+    }
+    let axes = in_memory_order(steps(operands));
+    if axes.len() > MAX_DIMS {
+        return Err(Error::not_implemented(format!(
+            "a loop on a device walks at most {MAX_DIMS} dimensions that do not merge, and these operands have {}",
+            axes.len()
+        ))
+        .with_help("make the operands contiguous first"));
+    }
+    let form = if count <= i32::MAX as u64 { Form::Strided32 } else { Form::Strided64 };
+    words.push(axes.len() as u64);
+    let size = |dim: usize| axes.get(dim).map_or(1, |axis| axis.size as u64);
+    match form {
+        Form::Strided64 => words.extend((0..MAX_DIMS).map(size)),
+        _ => words.extend((0..MAX_DIMS / 2).map(|pair| size(2 * pair) | size(2 * pair + 1) << 32)),
+    }
+    for operand in 0..operands.len() {
+        words.extend((0..MAX_DIMS).map(|dim| axes.get(dim).map_or(0, |axis| axis.steps[operand] as u64)));
+    }
+    words.extend(pointers);
+    Ok((form, words))
+}
+
+/// The dimensions of the first operand with the step of each operand in elements, 0 where it is broadcast.
+fn steps(operands: &[&Tensor]) -> Axes<MAX_OPERANDS> {
+    let sizes = operands[0].shape();
+    let dims = (0..sizes.len()).filter(|&dim| sizes[dim] != 1);
+    dims.map(|dim| {
+        let mut steps = [0; MAX_OPERANDS];
+        for (step, tensor) in steps.iter_mut().zip(operands) {
+            let missing = sizes.len() - tensor.dim();
+            if dim >= missing && tensor.shape()[dim - missing] != 1 {
+                *step = tensor.strides()[dim - missing];
+            }
+        }
+        Axis { size: sizes[dim], steps }
+    })
+    .collect()
+}
