@@ -21,7 +21,10 @@
 //! |---|---|
 //! | `graph` | `opsmith::graph`: functions traced, checked, planned, saved and run as graphs |
 //! | `aot` | `opsmith::aot`, and entries with `dispatch: {CPU: "aot:…"}`: kernels compiled and loaded while a program runs |
+//! | `cuda` | tensors on CUDA devices, and `opsmith::cuda`: their properties, memory and synchronisation |
 //! | `profile` | `opsmith::profile`: tables, trees, traces, reports and differences of what ran |
+//! | `ndarray` | conversions between tensors and arrays of the crate `ndarray` |
+//! | `tracing` | `opsmith::profile::report_to_tracing`: calls as spans of the crate `tracing` |
 //!
 //! The first two are on by default. Without them a program has tensors, operators, gradients, and nothing that it does not use:
 //! `opsmith = { version = "0.1", default-features = false }`.
@@ -74,6 +77,23 @@ pub use opsmith_runtime::{
 #[cfg(feature = "graph")]
 #[doc(inline)]
 pub use opsmith_graph as graph;
+
+/// CUDA devices: properties, memory, synchronisation. With this feature, tensors move to them.
+///
+/// ```no_run
+/// use opsmith::{Device, Tensor, TensorOps};
+///
+/// # fn main() -> opsmith::Result<()> {
+/// let x = Tensor::of(&[1.0f32, 2.0, 3.0]).to_device(Device::cuda(0))?;
+/// let y = x.exp()?.add(&x)?;
+/// println!("{y}");
+/// println!("{} bytes in use", opsmith::cuda::memory_statistics(0)?.live_bytes);
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "cuda")]
+#[doc(inline)]
+pub use opsmith_cuda as cuda;
 
 /// Which operator is slow, which code it is, how the call is repeated, and whether a change helped.
 ///
@@ -145,3 +165,20 @@ mod guide {}
 #[cfg(all(doctest, feature = "profile"))]
 #[doc = include_str!("../profiler.md")]
 mod profiler_guide {}
+
+/// The same for the pages of the guide of each subject.
+#[cfg(all(doctest, feature = "aot", feature = "graph"))]
+mod guide_pages {
+    #[doc = include_str!("../guide/install.md")]
+    mod install {}
+    #[doc = include_str!("../guide/derivatives.md")]
+    mod derivatives {}
+    #[doc = include_str!("../guide/inference.md")]
+    mod inference {}
+    #[doc = include_str!("../guide/custom-kernels.md")]
+    mod custom_kernels {}
+    #[doc = include_str!("../guide/devices.md")]
+    mod devices {}
+    #[doc = include_str!("../guide/backend.md")]
+    mod backend {}
+}
