@@ -3,11 +3,14 @@
 //!
 //! ```text
 //! cargo run --release --example quickstart
+//! cargo run --release --example quickstart -- --device cuda
 //! ```
+//!
+//! The variable `OPSMITH_DEVICE` names a device, too.
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use opsmith::autograd::no_grad;
 use opsmith::{Device, Generator, LIBRARY, Tensor, TensorOps, Value};
@@ -20,21 +23,32 @@ const EPOCHS: usize = 20;
 const BATCH: usize = 32;
 
 fn main() -> Result<()> {
-    train_a_classifier()?;
+    train_a_classifier(device()?)?;
     look_at_one_operator()?;
     println!("\nThe documentation of all {} operators: cargo doc -p opsmith --open", LIBRARY.ops.len());
     Ok(())
 }
 
+/// The device that the command line or the environment names; the host without either.
+fn device() -> Result<Device> {
+    let mut words = std::env::args().skip(1);
+    let name = match words.next().as_deref() {
+        None => std::env::var("OPSMITH_DEVICE").unwrap_or_else(|_| "cpu".to_owned()),
+        Some("--device") => words.next().context("`--device` needs a name, such as `cuda`")?,
+        Some(other) => bail!("unknown option `{other}`; the only one is `--device NAME`"),
+    };
+    Device::from_name(&name).with_context(|| format!("`{name}` is no device; try `cpu`, `cuda` or `cuda:1`"))
+}
+
 // ---- A network with one hidden layer learns to read digits ----
 
-fn train_a_classifier() -> Result<()> {
+fn train_a_classifier(device: Device) -> Result<()> {
     let start = Instant::now();
     let (training, test) = digits::load(SEED)?;
     println!("Learning from {} handwritten digits, testing on {} others.", training.len(), test.len());
 
     let generator = Generator::new(SEED);
-    let network = Network::new(&generator, Device::CPU)?;
+    let network = Network::new(&generator, device)?;
     let mut optimizer = Sgd::new(network.parameters(), 0.05, 0.9)?;
     let steps = training.len().div_ceil(BATCH);
     let bar = ProgressBar::new((EPOCHS * steps) as u64);
@@ -43,7 +57,7 @@ fn train_a_classifier() -> Result<()> {
     for epoch in 1..=EPOCHS {
         let mut sum = 0.0;
         for indices in generator.permutation(training.len()).chunks(BATCH) {
-            let batch = training.select(indices)?;
+            let batch = training.select(indices)?.to_device(device)?;
             let loss = network.logits(&batch.images)?.cross_entropy(&batch.labels)?;
             loss.backward()?;
             optimizer.step()?;
@@ -54,7 +68,7 @@ fn train_a_classifier() -> Result<()> {
     }
     bar.finish_and_clear();
 
-    let accuracy = no_grad(|| network.accuracy(&test))?;
+    let accuracy = no_grad(|| network.accuracy(&test.to_device(device)?))?;
     println!("test accuracy {:.2} % after {:.1} s", 100.0 * accuracy, start.elapsed().as_secs_f64());
     Ok(())
 }

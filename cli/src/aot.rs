@@ -221,7 +221,8 @@ impl Outputs<'_> {
     }
 }
 
-fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str)> {
+/// The name and the value of `NAME=VALUE`.
+pub(crate) fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str)> {
     text.split_once('=').with_context(|| format!("{option} {text}: write NAME=VALUE"))
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use opsmith_codegen::diagnostics::{Severity, summary};
+use opsmith_codegen::diagnostics::summary;
 use opsmith_codegen::pipeline::{self, Checked};
 use opsmith_tools::diff::{self, Class, RULES, Report, Version};
 use serde_json::json;
@@ -129,7 +129,7 @@ fn object(report: &Report, version: Option<Version>) -> serde_json::Value {
 }
 
 /// Reads a file, or a file at a revision.
-fn read(spec: &str, builds_on: &BuildsOn) -> Result<Checked> {
+pub fn read(spec: &str, builds_on: &BuildsOn) -> Result<Checked> {
     // A file of that name takes precedence: its name may contain a colon.
     let at_revision = spec.split_once(':').filter(|_| !Path::new(spec).is_file());
     let checked = match at_revision {
@@ -142,12 +142,7 @@ fn read(spec: &str, builds_on: &BuildsOn) -> Result<Checked> {
             pipeline::check_from(&config, &open)?
         }
     };
-    if checked.diagnostics.has_errors() {
-        let mut err = io::stderr().lock();
-        for error in checked.diagnostics.sorted().filter(|diagnostic| diagnostic.severity == Severity::Error)
-        {
-            report::write(&mut err, &checked.sources, error, Short::Short, false)?;
-        }
+    if report::refuse_mistakes(&checked, Short::Short, false)? {
         bail!("{spec} has {}; only specs without mistakes can be compared", summary(&checked.diagnostics));
     }
     Ok(checked)

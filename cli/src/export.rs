@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use opsmith_codegen::diagnostics::Severity;
 use opsmith_codegen::pipeline;
 use opsmith_tools::{export, json_schema};
 
@@ -41,13 +40,7 @@ pub struct ExportArguments {
 pub fn run_export(arguments: &ExportArguments) -> Result<Outcome> {
     let config = arguments.builds_on.config(&arguments.spec)?;
     let checked = pipeline::check(&config)?;
-    if checked.diagnostics.has_errors() {
-        let mut err = io::stderr().lock();
-        for diagnostic in
-            checked.diagnostics.sorted().filter(|diagnostic| diagnostic.severity == Severity::Error)
-        {
-            report::write(&mut err, &checked.sources, diagnostic, Format::Text, Color::Auto.on_stderr())?;
-        }
+    if report::refuse_mistakes(&checked, Format::Text, Color::Auto.on_stderr())? {
         return Ok(Outcome::Mistakes);
     }
     let value = export::export(&checked.model);

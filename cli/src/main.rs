@@ -9,6 +9,7 @@ mod check;
 mod completions;
 mod coverage;
 mod diff;
+mod docs;
 mod evaluate;
 mod expand;
 mod explain;
@@ -18,6 +19,7 @@ mod fmt;
 mod generate;
 mod import_torch;
 mod init;
+mod lsp;
 mod new;
 mod operator;
 mod profile;
@@ -53,11 +55,13 @@ enum Command {
     Init(init::Arguments),
     Coverage(coverage::Arguments),
     Diff(diff::Arguments),
+    Docs(docs::Arguments),
     Export(export::ExportArguments),
     Schema(export::SchemaArguments),
     Completions(completions::Arguments),
     Aot(aot::Arguments),
     Profile(profile::Arguments),
+    Lsp(lsp::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -72,11 +76,13 @@ fn main() -> ExitCode {
         Command::Init(arguments) => init::run(&arguments),
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
+        Command::Docs(arguments) => docs::run(&arguments),
         Command::Export(arguments) => export::run_export(&arguments),
         Command::Schema(arguments) => export::run_schema(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Aot(arguments) => aot::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
+        Command::Lsp(arguments) => lsp::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

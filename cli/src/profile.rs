@@ -2,6 +2,8 @@
 //!
 //! In: files that `Profile::save` wrote. Out: text or files. The work is done by `opsmith_profile`.
 
+mod compare;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -38,17 +40,21 @@ enum Command {
 Examples:
   opsmith profile flame work.profile.json -o flame.svg")]
     Flame(Output),
-    /// Writes a trace (JSON) for Perfetto and chrome://tracing
+    /// Writes a trace for Perfetto and chrome://tracing
     #[command(after_help = "\
 Examples:
-  opsmith profile trace work.profile.json -o trace.json")]
+  opsmith profile trace work.profile.json -o trace.json
+      JSON, which other programs read as well.
+  opsmith profile trace work.profile.json -o trace.pftrace
+      Perfetto's binary format, a tenth of the size, for millions of events.")]
     Trace(Output),
     Report(Report),
     Diff(Diff),
     Repro(Repro),
+    Compare(compare::Compare),
 }
 
-/// Prints a table: time, memory, calls and GB/s of each operator
+/// Prints a table: time, memory, calls, GB/s and GFLOP/s of each operator
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,7 +62,7 @@ Examples:
   opsmith profile show work.profile.json --group shapes --sort memory
       A row for each combination of operands, those that keep most memory first.
   opsmith profile show work.profile.json --limits
-      Also the share of the rate at which this machine copies.")]
+      Also the share of each row's time that this machine needs at least.")]
 struct Show {
     /// The profile
     #[arg(value_name = "FILE")]
@@ -70,7 +76,7 @@ struct Show {
     /// Most rows
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Measure how fast this machine copies, and print each row's share of that
+    /// Measure how fast this machine copies and computes, and print each row's share of that
     #[arg(long)]
     limits: bool,
     /// Print CSV, in nanoseconds and bytes
@@ -119,7 +125,7 @@ struct Output {
     output: PathBuf,
 }
 
-/// Writes a report (HTML): table, flame graph, timeline, memory, call tree
+/// Writes a report (HTML): table, roofline, flame graph, timeline, memory, call tree
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -131,7 +137,7 @@ struct Report {
     /// The file to write
     #[arg(short, value_name = "FILE")]
     output: PathBuf,
-    /// Measure how fast this machine copies, and give each row's share of that
+    /// Measure how fast this machine copies and computes: each row's share of that, and the roofline
     #[arg(long)]
     limits: bool,
 }
@@ -220,6 +226,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
             difference.rows.truncate(diff.limit.unwrap_or(usize::MAX));
             print(&difference.table())?;
         }
+        Command::Compare(compare) => compare::run(compare)?,
         Command::Repro(repro) => {
             let program = program(repro)?;
             match &repro.output {
@@ -255,7 +262,17 @@ fn written(path: &Path) {
 }
 
 fn with_limits(profile: Profile, wanted: bool) -> Profile {
-    if wanted { profile.with_limits(Limits::of_this_machine()) } else { profile }
+    if !wanted {
+        return profile;
+    }
+    let limits = Limits::of_this_machine();
+    if limits.gflop_s == 0.0 {
+        eprintln!(
+            "note: shares are those of copies alone: a build without optimisation cannot measure arithmetic\n  \
+             help: once `cargo run --release --bin opsmith -- profile show FILE --limits`, and the figure is kept"
+        );
+    }
+    profile.with_limits(limits)
 }
 
 fn table(show: &Show) -> Result<String> {

@@ -78,12 +78,32 @@ fn manifest_of(file: &Path) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
+/// The name and version of a package.
+#[derive(Default)]
+pub struct Package {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its version; `None` if a workspace has it.
+    pub version: Option<String>,
+}
+
+/// The package that contains a spec; without name and version if there is none.
+pub fn package_of(spec: &Path) -> Result<Package> {
+    let Some(manifest) = manifest_of(spec)? else { return Ok(Package::default()) };
+    Ok(Package { name: package_name(&manifest), version: value_in_package(&manifest, "version") })
+}
+
 /// The package's name in a manifest.
 fn package_name(manifest: &Path) -> Option<String> {
+    value_in_package(manifest, "name")
+}
+
+/// The text of a key in the table of a package.
+fn value_in_package(manifest: &Path, key: &str) -> Option<String> {
     let text = std::fs::read_to_string(manifest).ok()?;
     let (_, package) = text.split_once("[package]")?;
     package.lines().map(str::trim).take_while(|line| !line.starts_with('[')).find_map(|line| {
-        let value = line.strip_prefix("name")?.trim_start().strip_prefix('=')?;
+        let value = line.strip_prefix(key)?.trim_start().strip_prefix('=')?;
         Some(value.trim().trim_matches(['"', '\'']).to_owned())
     })
 }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
 use opsmith_codegen::diagnostics::{Diagnostic, Label, Severity, SourceMap, render};
+use opsmith_codegen::pipeline::Checked;
 use serde_json::{Value, json};
 
 /// How diagnostics are printed.
@@ -51,6 +52,15 @@ impl Color {
             }
         }
     }
+}
+
+/// Prints the errors of a checked spec for a command that needs one without; whether there are any.
+pub fn refuse_mistakes(checked: &Checked, format: Format, color: bool) -> io::Result<bool> {
+    let mut err = io::stderr().lock();
+    for error in checked.diagnostics.sorted().filter(|diagnostic| diagnostic.severity == Severity::Error) {
+        write(&mut err, &checked.sources, error, format, color)?;
+    }
+    Ok(checked.diagnostics.has_errors())
 }
 
 /// Prints one diagnostic.
@@ -119,7 +129,7 @@ fn object(sources: &SourceMap, diagnostic: &Diagnostic) -> Value {
     value["severity"] = severity(diagnostic).into();
     value["code"] = diagnostic.code.into();
     value["message"] = diagnostic.message.clone().into();
-    value["help"] = diagnostic.help.clone().into();
+    value["help"] = diagnostic.help.as_ref().map(|help| help.text.clone()).into();
     value["notes"] = diagnostic.notes.clone().into();
     value["related"] = diagnostic.secondary.iter().map(labelled).collect();
     value
@@ -133,7 +143,7 @@ fn workflow_command(sources: &SourceMap, diagnostic: &Diagnostic) -> String {
         .notes
         .iter()
         .map(|note| ("note", note))
-        .chain(diagnostic.help.iter().map(|help| ("help", help)))
+        .chain(diagnostic.help.iter().map(|help| ("help", &help.text)))
     {
         text.push_str(&format!("\n{kind}: {line}"));
     }

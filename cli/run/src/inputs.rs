@@ -2,13 +2,11 @@
 //!
 //! In: texts. Out: a tensor for each input of the program, in its order.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
 use opsmith::Tensor;
+use opsmith_nn::npz::NpzArchive;
 use opsmith_programs::Program;
 
-use crate::arrays::Arrays;
 use crate::report;
 
 /// The inputs of a program, by name or position.
@@ -39,7 +37,7 @@ pub fn read(program: &Program, given: &[String]) -> Result<Vec<Tensor>> {
 /// The array of a `.npy` file, or of a `.npz` file and a name in it.
 fn array(text: &str) -> Result<Tensor> {
     match text.rsplit_once(".npz:") {
-        Some((file, name)) => Arrays::open(Path::new(&format!("{file}.npz")))?.read(name),
+        Some((file, name)) => Ok(NpzArchive::open(format!("{file}.npz"))?.read(name)?),
         None => Ok(Tensor::load_npy(text)?),
     }
 }

@@ -4,7 +4,6 @@
 //! status: 0 on success, 1 if the program has mistakes or its results differ, 2 if the command failed. The work is done
 //! by `opsmith_programs`; this crate reads arguments and files, and prints.
 
-mod arrays;
 mod inputs;
 mod report;
 
@@ -14,6 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use opsmith::Tensor;
+use opsmith_nn::npz;
 use opsmith_programs::Program;
 
 /// Checks, describes and runs exported programs.
@@ -119,7 +119,8 @@ fn results(
     outputs: &[Tensor],
 ) -> Result<ExitCode> {
     if let Some(file) = &arguments.outputs {
-        arrays::write(file, outputs)?;
+        let named = outputs.iter().enumerate().map(|(number, output)| (format!("out{number}"), output));
+        npz::save(file, named)?;
     }
     if let Some(runs) = arguments.bench {
         println!("{}", report::bench(program, inputs, runs)?);

@@ -11,9 +11,8 @@ use anyhow::{Context, Result, bail};
 use opsmith::graph::Graph;
 use opsmith::profile::{Group, ProfileOptions, profile_with};
 use opsmith::{DType, Tensor, TensorOps};
+use opsmith_nn::npz::NpzArchive;
 use opsmith_programs::{Program, ProgramSize};
-
-use crate::arrays::Arrays;
 
 /// Prints the mistakes of a program, or that there are none.
 pub fn check(program: &Program) -> ExitCode {
@@ -117,7 +116,7 @@ pub fn profile(program: &Program, inputs: &[Tensor], name: &str, file: &Path) ->
 
 /// The differences between outputs and recorded ones, and whether all are within the tolerance.
 pub fn compare(outputs: &[Tensor], file: &Path) -> Result<(String, bool)> {
-    let mut expected = Arrays::open(file)?;
+    let mut expected = NpzArchive::open(file)?;
     let (mut text, mut alike) = (String::new(), true);
     for (number, output) in outputs.iter().enumerate() {
         let expected = expected.read(&format!("out{number}"))?;
