@@ -13,7 +13,9 @@ use syn::visit::{self, Visit};
 
 mod arrows {
     pub mod aot;
+    pub mod cuda;
     pub mod graph;
+    pub mod nn;
     pub mod profile;
     pub mod programs;
     pub mod runtime;
@@ -44,7 +46,21 @@ const CODEGEN: Table = Table {
         ("lower", &["analysis", "diagnostics", "expr", "model", "spec"]),
         ("emit", &["analysis", "config", "diagnostics", "expr", "model"]),
         ("output", &["config", "emit"]),
-        ("pipeline", &["config", "diagnostics", "emit", "expr", "kernel_file", "lower", "model", "reader"]),
+        (
+            "pipeline",
+            &[
+                "analysis",
+                "config",
+                "diagnostics",
+                "emit",
+                "expr",
+                "kernel_file",
+                "lower",
+                "model",
+                "reader",
+                "spec",
+            ],
+        ),
         ("build", &["chain", "config", "diagnostics", "emit", "model", "output", "pipeline"]),
     ],
     core: &[],
@@ -59,9 +75,15 @@ const TOOLS: Table = Table {
         ("fmt", &[]),
         ("import", &[]),
         ("json_schema", &[]),
+        ("results", &[]),
         ("rust_code", &[]),
+        ("scalar", &[]),
+        ("plot", &["scalar"]),
+        ("typeset", &["scalar"]),
         ("diff", &["export"]),
         ("scaffold", &["fmt"]),
+        ("editor", &["describe", "json_schema"]),
+        ("site", &["coverage", "describe", "diff", "export", "plot", "results", "typeset"]),
     ],
     core: &[],
 };
@@ -88,6 +110,11 @@ fn modules_of_programs_use_only_lower_ones() {
 }
 
 #[test]
+fn modules_of_layers_use_only_lower_ones() {
+    check(&arrows::nn::TABLE);
+}
+
+#[test]
 fn modules_of_the_profiler_use_only_lower_ones() {
     check(&arrows::profile::TABLE);
 }
@@ -95,6 +122,11 @@ fn modules_of_the_profiler_use_only_lower_ones() {
 #[test]
 fn modules_of_custom_kernels_use_only_lower_ones_and_the_core() {
     check(&arrows::aot::TABLE);
+}
+
+#[test]
+fn modules_of_cuda_devices_use_only_lower_ones() {
+    check(&arrows::cuda::TABLE);
 }
 
 #[track_caller]

@@ -47,7 +47,8 @@ fn a_dtype_without_a_kernel() {
             "  self: float32 (2)",
             "  other: float32 (2)",
             "  help: there are kernels for CPU: \
-             bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64",
+             bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64; \
+             CUDA: bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64",
         ],
     );
 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use opsmith::Device;
 use opsmith_tests::parity::{Report, Selection, overloads, run_overload};
 
 /// Runs every overload of a folder of `data`, which must have at least `least` of them.
@@ -10,7 +11,8 @@ fn check(folder: &str, least: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(folder);
     let (names, _) = overloads(&folder, &Selection::default()).unwrap();
     assert!(names.len() >= least, "only {names:?} were found");
-    let reports: Vec<Report> = names.iter().map(|name| run_overload(&folder, name).unwrap()).collect();
+    let reports: Vec<Report> =
+        names.iter().map(|name| run_overload(&folder, name, Device::CPU).unwrap()).collect();
     let failed: Vec<String> =
         reports.iter().filter(|report| !report.failures.is_empty()).map(ToString::to_string).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));

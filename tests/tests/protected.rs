@@ -3,6 +3,7 @@
 use opsmith::LIBRARY;
 use opsmith_protected::{device, install};
 use opsmith_runtime::library::Library;
+use opsmith_testing::checks::Agreement;
 use opsmith_testing::{Report, checks, report};
 
 /// The stock operators with kernels of the device.
@@ -13,7 +14,7 @@ fn installed() -> &'static Library {
 
 #[test]
 fn every_form_gives_the_same_bits() {
-    let report = report(installed(), |op| checks::forms_on(op, device(0)));
+    let report = report(installed(), |op| checks::forms_on(op, device(0), Agreement::Bits));
     println!("{} calls", report.compared);
     report.assert_right();
     assert!(report.compared > 5000, "{} calls were compared", report.compared);
@@ -21,7 +22,7 @@ fn every_form_gives_the_same_bits() {
 
 #[test]
 fn every_gradient_has_the_same_bits() {
-    let report = report(installed(), |op| checks::gradients_on(op, device(0)));
+    let report = report(installed(), |op| checks::gradients_on(op, device(0), Agreement::Bits));
     println!("{} gradients", report.compared);
     report.assert_right();
     assert!(report.compared > 2000, "{} gradients were compared", report.compared);
@@ -29,7 +30,7 @@ fn every_gradient_has_the_same_bits() {
 
 #[test]
 fn every_graph_gives_the_same_bits() {
-    let report = report(installed(), |op| checks::graphs_on(op, device(0)));
+    let report = report(installed(), |op| checks::graphs_on(op, device(0), Agreement::Bits));
     println!("{} graphs", report.compared);
     report.assert_right();
     assert!(report.compared > 2000, "{} graphs were compared", report.compared);
@@ -45,7 +46,7 @@ fn operators_of_the_examples_give_the_same_bits() {
             let mut all = Report::default();
             [checks::forms_on, checks::gradients_on, checks::graphs_on]
                 .into_iter()
-                .for_each(|check| all.add(check(op, device(0))));
+                .for_each(|check| all.add(check(op, device(0), Agreement::Bits)));
             all
         });
         println!("{}: {} results", library.name, report.compared);

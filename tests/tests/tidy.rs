@@ -273,6 +273,7 @@ fn neither_the_generator_nor_the_runtime_names_an_operator() {
         "runtime/graph/programs/src",
         "runtime/profile/src",
         "runtime/aot/src",
+        "runtime/cuda/src",
     ] {
         for (file, text) in rust_files(folder).into_iter().filter(|(file, _)| !file.contains("/tests/")) {
             offenders.extend(operators_named_in(&names, &file, &text));
@@ -387,6 +388,26 @@ fn every_operator_is_documented() {
     });
     let named = offenders.map(|op| format!("{} ({}): {:?}", op.name, op.location, op.doc));
     assert_none(named.collect(), "`doc` says what the operator computes, in sentences");
+}
+
+#[test]
+fn every_argument_and_named_result_is_described() {
+    let model: Model = stock().model;
+    let public = model.ops.iter().filter(|op| op.alias_of.is_none() && !op.facts.backward_only);
+    let mut offenders = Vec::new();
+    for op in public {
+        let arguments = op.args.iter().map(|arg| (&arg.name, &arg.doc));
+        let results = op.outputs.iter().filter(|output| !output.hidden && !op.name.starts_with('_'));
+        let results = results.filter_map(|output| Some((output.name.as_ref()?, &output.doc)));
+        for (name, doc) in arguments.chain(results) {
+            // A part of a line of a list: neither a sentence nor empty.
+            let sound = !doc.is_empty() && doc.trim() == doc && !doc.ends_with('.');
+            if !sound {
+                offenders.push(format!("{} ({}): `{name}`: {doc:?}", op.name, op.location));
+            }
+        }
+    }
+    assert_none(offenders, "`descriptions`, of the entry or at the head of ops.yaml, say what it is");
 }
 
 #[test]

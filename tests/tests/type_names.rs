@@ -1,6 +1,6 @@
-//! One meaning for each public type name of the crates that users see as one: `opsmith`, with graph mode and custom kernels.
+//! One meaning for each public type name of the crates that users see as one: `opsmith`, with graph mode, custom kernels and layers.
 //!
-//! In: the sources of `opsmith-core`, the runtime, graph mode and custom kernels. Out: names that two public types have.
+//! In: the sources of `opsmith-core`, the runtime, graph mode, custom kernels and layers. Out: names that two public types have.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,6 +29,7 @@ fn a_public_type_has_a_name_of_its_own() {
         "runtime/graph/programs/src",
         "runtime/profile/src",
         "runtime/aot/src",
+        "generated/nn/src",
     ] {
         rust_files(&root.join(folder), &mut files);
     }

@@ -14,7 +14,7 @@ pub const DEVICES: u16 = 2;
 
 struct Protected;
 
-opsmith_runtime::backend::register!(crate::BACKEND, &Protected);
+opsmith_runtime::backend::register!(replacing crate::BACKEND, &Protected);
 
 /// An address that another thread may use later.
 #[derive(Clone, Copy)]

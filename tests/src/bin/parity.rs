@@ -2,18 +2,19 @@
 //! `N passed, M failed`.
 //!
 //! ```text
-//! parity DIR [--only SUBSTR] [--declared] [--all-failures]
+//! parity DIR [--only SUBSTR] [--declared] [--all-failures] [--device cuda:0]
 //! ```
 //!
-//! Overloads that the library does not declare count as failed; `--declared` leaves them out and says
+//! With `--device`, tensors are moved there first, and results are read back. Overloads that the library does not declare count as failed; `--declared` leaves them out and says
 //! how many they were. The exit code is 1 if a case failed, 2 if the folder cannot be read.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use opsmith::Device;
 use opsmith_tests::parity::{Selection, overloads, run_overload};
 
-const USAGE: &str = "usage: parity DIR [--only SUBSTR] [--declared] [--all-failures]";
+const USAGE: &str = "usage: parity DIR [--only SUBSTR] [--declared] [--all-failures] [--device cuda:0]";
 
 struct Options {
     folder: PathBuf,
@@ -42,6 +43,12 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             }
             "--declared" => selection.declared = true,
             "--all-failures" => all_failures = true,
+            "--device" => {
+                let name = args.next().unwrap_or_default();
+                let device =
+                    Device::from_name(&name).ok_or_else(|| format!("`{name}` is no device\n{USAGE}"))?;
+                selection.device = Some(device);
+            }
             option if option.starts_with('-') => return Err(format!("unknown option `{option}`\n{USAGE}")),
             path if folder.is_none() => folder = Some(PathBuf::from(path)),
             extra => return Err(format!("one folder only, not `{extra}` as well\n{USAGE}")),
@@ -58,7 +65,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let (names, left_out) = overloads(&options.folder, &options.selection)?;
     let (mut passed, mut failed) = (0, 0);
     for name in &names {
-        let report = run_overload(&options.folder, name)?;
+        let report = run_overload(&options.folder, name, options.selection.device.unwrap_or(Device::CPU))?;
         println!("{report}");
         if options.all_failures {
             for failure in report.failures.iter().skip(1) {

@@ -12,6 +12,8 @@ mod tensors;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use opsmith::Device;
+
 pub use case::{Case, Gradients, Recorded};
 pub use compare::{Tolerance, difference};
 pub use run::run_case;
@@ -24,6 +26,8 @@ pub struct Selection {
     pub only: Option<String>,
     /// Only those that the library declares.
     pub declared: bool,
+    /// The device of the calls; the host by default.
+    pub device: Option<Device>,
 }
 
 /// The result of one overload's cases.
@@ -83,11 +87,11 @@ pub fn overloads(folder: &Path, selection: &Selection) -> Result<(Vec<String>, u
     Ok((names, left_out))
 }
 
-/// Runs every case of one overload.
+/// Runs every case of one overload on a device.
 ///
 /// # Errors
 /// If its files cannot be read. That a case fails is not an error but part of the report.
-pub fn run_overload(folder: &Path, name: &str) -> Result<Report, String> {
+pub fn run_overload(folder: &Path, name: &str, device: Device) -> Result<Report, String> {
     let cases = case::read(&folder.join(format!("{name}.json")))?;
     let mut report = Report { name: name.to_owned(), total: cases.len(), failures: Vec::new() };
     if let Err(unknown) = opsmith::LIBRARY.get(our_name(name)) {
@@ -96,7 +100,7 @@ pub fn run_overload(folder: &Path, name: &str) -> Result<Report, String> {
     }
     let tensors = Tensors::read(&folder.join(format!("{name}.safetensors")))?;
     for (index, case) in cases.iter().enumerate() {
-        if let Err(failure) = run_case(our_name(name), case, &tensors) {
+        if let Err(failure) = run_case(our_name(name), case, &tensors, device) {
             let arguments = case.describe_arguments();
             report.failures.push(format!("case {index} (from {}): {failure}\n{arguments}", case.from));
         }

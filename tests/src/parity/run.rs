@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use opsmith::autograd::{self, Options};
-use opsmith::{DType, MemoryFormat, Scalar, Tensor, Value};
+use opsmith::{DType, Device, MemoryFormat, Scalar, Tensor, Value};
 use opsmith_runtime::Complex64;
 
 use super::compare::scalar_difference;
@@ -49,18 +49,17 @@ const UNORDERED: &[(&str, usize, usize)] = &[("sort", 1, 1), ("topk", 2, 1), ("a
 ///
 /// # Errors
 /// If the call fails, panics, or its results differ.
-pub fn run_case(name: &str, case: &Case, tensors: &Tensors) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(|| run(name, case, tensors))).unwrap_or_else(|panic| {
+pub fn run_case(name: &str, case: &Case, tensors: &Tensors, device: Device) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| run(name, case, tensors, device))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         Err(format!("panicked: {text}"))
     })
 }
 
-fn run(name: &str, case: &Case, tensors: &Tensors) -> Result<(), String> {
-    let mut inputs = Vec::new();
-    let tracked = case.gradients.is_some();
-    let mut value = |recorded: &Recorded| value(recorded, tensors, tracked, &mut inputs);
+fn run(name: &str, case: &Case, tensors: &Tensors, device: Device) -> Result<(), String> {
+    let mut inputs = Inputs { tensors, device, tracked: case.gradients.is_some(), floats: Vec::new() };
+    let mut value = |recorded: &Recorded| value(recorded, &mut inputs);
     let args: Vec<Value> = case.args.iter().map(&mut value).collect::<Result<_, _>>()?;
     let kwargs: Vec<(&str, Value)> = case
         .kwargs
@@ -90,7 +89,7 @@ fn run(name: &str, case: &Case, tensors: &Tensors) -> Result<(), String> {
         }
     }
     match &case.gradients {
-        Some(gradients) => run_backward(gradients, &results, &inputs, tensors, sums),
+        Some(gradients) => run_backward(gradients, &results, &inputs, sums),
         None => Ok(()),
     }
 }
@@ -106,8 +105,15 @@ fn names_equal_elements(
 ) -> Result<bool, String> {
     let named = kwargs.iter().find(|(key, _)| *key == "dim").map(|(_, value)| value);
     let dim = args.get(position).or(named).cloned().unwrap_or(Value::Int(-1));
+    let on_host = |value: &Value| match value {
+        Value::Tensor(tensor) => tensor.to_device(Device::CPU).map(Value::Tensor),
+        other => Ok(other.clone()),
+    };
     let pick = |places: Value| {
-        let picked = opsmith::call("gather", &[args[0].clone(), dim.clone(), places], &[]);
+        let operands = [on_host(&args[0]), Ok(dim.clone()), on_host(&places)];
+        let operands =
+            operands.into_iter().collect::<Result<Vec<Value>, _>>().map_err(|error| error.to_string())?;
+        let picked = opsmith::call("gather", &operands, &[]);
         let first = picked.map_err(|error| error.to_string())?.swap_remove(0);
         first.into_tensor().map_err(|error| error.to_string())
     };
@@ -119,12 +125,15 @@ fn names_equal_elements(
 fn run_backward(
     gradients: &Gradients,
     results: &[Value],
-    inputs: &[Tensor],
-    tensors: &Tensors,
+    inputs: &Inputs<'_>,
     sums: bool,
 ) -> Result<(), String> {
-    let cotangents: Vec<Tensor> =
-        gradients.cotangents.iter().map(|recorded| tensors.get(recorded)).collect::<Result<_, _>>()?;
+    let Inputs { tensors, device, floats: inputs, .. } = inputs;
+    let cotangents: Vec<Tensor> = gradients
+        .cotangents
+        .iter()
+        .map(|recorded| tensors.on(recorded, *device))
+        .collect::<Result<_, _>>()?;
     let mut outputs: Vec<&Tensor> = Vec::new();
     for &position in &gradients.of_outputs {
         match results.get(position) {
@@ -223,17 +232,22 @@ fn flatten(results: Vec<Value>) -> Vec<Value> {
     flat
 }
 
-/// A recorded argument in the form of the boxed call. Floating-point tensors are added to `inputs`; if
-/// the call is to be differentiated, they are tracked.
-fn value(
-    recorded: &Recorded,
-    tensors: &Tensors,
+/// The tensors of a call.
+struct Inputs<'a> {
+    tensors: &'a Tensors,
+    /// The device of the call.
+    device: Device,
+    /// Whether the call is to be differentiated.
     tracked: bool,
-    inputs: &mut Vec<Tensor>,
-) -> Result<Value, String> {
+    /// The floating-point tensors so far, which are tracked if the call is.
+    floats: Vec<Tensor>,
+}
+
+/// A recorded argument in the form of the boxed call.
+fn value(recorded: &Recorded, inputs: &mut Inputs<'_>) -> Result<Value, String> {
     Ok(match recorded {
         Recorded::None => Value::None,
-        Recorded::Tensor { .. } => Value::Tensor(input(recorded, tensors, tracked, inputs)?),
+        Recorded::Tensor { .. } => Value::Tensor(input(recorded, inputs)?),
         Recorded::Bool(value) => Value::Bool(*value),
         Recorded::Int(value) => Value::Int(*value),
         Recorded::Float(value) => Value::Float(*value),
@@ -246,16 +260,11 @@ fn value(
             MemoryFormat::from_name(name).ok_or_else(|| format!("unknown memory format {name}"))?,
         ),
         Recorded::Layout(_) => Value::MemoryLayout(opsmith_runtime::MemoryLayout::Strided),
-        Recorded::List(items) => list(items, tensors, tracked, inputs)?,
+        Recorded::List(items) => list(items, inputs)?,
     })
 }
 
-fn list(
-    items: &[Recorded],
-    tensors: &Tensors,
-    tracked: bool,
-    inputs: &mut Vec<Tensor>,
-) -> Result<Value, String> {
+fn list(items: &[Recorded], inputs: &mut Inputs<'_>) -> Result<Value, String> {
     let all = |fits: fn(&Recorded) -> bool| items.iter().all(fits);
     if all(|item| matches!(item, Recorded::Int(_))) {
         return Ok(Value::Ints(
@@ -274,7 +283,7 @@ fn list(
     }
     let mut tensor = |item: &Recorded| match item {
         Recorded::None => Ok(None),
-        item => input(item, tensors, tracked, inputs).map(Some),
+        item => input(item, inputs).map(Some),
     };
     let found: Vec<Option<Tensor>> = items.iter().map(&mut tensor).collect::<Result<_, _>>()?;
     Ok(match found.iter().cloned().collect::<Option<Vec<Tensor>>>() {
@@ -283,18 +292,13 @@ fn list(
     })
 }
 
-fn input(
-    recorded: &Recorded,
-    tensors: &Tensors,
-    tracked: bool,
-    inputs: &mut Vec<Tensor>,
-) -> Result<Tensor, String> {
-    let tensor = tensors.get(recorded)?;
+fn input(recorded: &Recorded, inputs: &mut Inputs<'_>) -> Result<Tensor, String> {
+    let tensor = inputs.tensors.on(recorded, inputs.device)?;
     if tensor.dtype().is_float() {
-        if tracked {
+        if inputs.tracked {
             tensor.set_requires_grad(true).map_err(|error| error.to_string())?;
         }
-        inputs.push(tensor.clone());
+        inputs.floats.push(tensor.clone());
     }
     Ok(tensor)
 }

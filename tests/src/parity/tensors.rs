@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use opsmith::{DType, Tensor};
+use opsmith::{DType, Device, Tensor};
 use opsmith_runtime::{Layout, with_dtype};
 use safetensors::SafeTensors;
 
@@ -33,11 +33,19 @@ impl Tensors {
         Ok(Tensors { places: places.collect(), bytes })
     }
 
-    /// A recorded tensor with its dtype, sizes and strides.
+    /// A recorded tensor with its dtype, sizes and strides, in host memory.
     ///
     /// # Errors
     /// If the stored data does not fit the record.
     pub fn get(&self, recorded: &Recorded) -> Result<Tensor, String> {
+        self.on(recorded, Device::CPU)
+    }
+
+    /// The same on a device.
+    ///
+    /// # Errors
+    /// As [`Tensors::get`], and errors of the device.
+    pub fn on(&self, recorded: &Recorded, device: Device) -> Result<Tensor, String> {
         let Recorded::Tensor { key, dtype, shape, strides } = recorded else {
             return Err(format!("{recorded} is not a tensor"));
         };
@@ -48,12 +56,12 @@ impl Tensors {
         if stored.len() != layout.numel() as usize * dtype.size() {
             return Err(format!("{key}: {} bytes are stored for {recorded}", stored.len()));
         }
-        with_dtype!(dtype, T => rebuild::<T>(stored, layout))
+        with_dtype!(dtype, T => rebuild::<T>(stored, layout, device))
     }
 }
 
-/// A tensor with the given layout from elements in row-major order.
-fn rebuild<T: opsmith::Element>(bytes: &[u8], layout: Layout) -> Result<Tensor, String> {
+/// A tensor of a device with the given layout from elements in row-major order.
+fn rebuild<T: opsmith::Element>(bytes: &[u8], layout: Layout, device: Device) -> Result<Tensor, String> {
     let size = size_of::<T>();
     // SAFETY: the bytes of every element type may be copied from any address; `bool` was stored as
     // 0 or 1.
@@ -67,7 +75,7 @@ fn rebuild<T: opsmith::Element>(bytes: &[u8], layout: Layout) -> Result<Tensor, 
     for (index, position) in positions.enumerate() {
         elements[position as usize] = element(index);
     }
-    let whole = Tensor::of(&elements);
+    let whole = Tensor::of(&elements).to_device(device).map_err(|error| error.to_string())?;
     // SAFETY: the storage holds the layout's extent, all of it written.
     Ok(unsafe { Tensor::from_parts(whole.storage().clone(), layout, T::DTYPE, whole.device()) })
 }

@@ -34,6 +34,8 @@
 //! A check of derivatives that cannot hold is skipped if the entry declares that with a reason: `tolerance:
 //! {second_order: {skip: why}}`. Failures name the operator, its line in the spec, the check and the sample.
 //!
+//! With the environment variable `OPSMITH_RESULTS=FOLDER`, the outcomes are recorded for documents ([`results`]).
+//!
 //! The parts are public: [`checks`] of one operator, [`samples`] of it, calls at [`special`] points, odd calls
 //! ([`fuzz`]).
 
@@ -42,6 +44,7 @@ pub mod calls;
 pub mod checks;
 pub mod fuzz;
 mod report;
+pub mod results;
 pub mod samples;
 pub mod special;
 pub mod suite;

@@ -149,7 +149,7 @@ unsafe impl DeviceRuntime for Memory {
     }
 }
 
-backend::register!(Backend::Cuda, &Memory);
+backend::register!(replacing Backend::Cuda, &Memory);
 
 /// A chain of kernels on tensors of the device: their results stay there, and nothing is copied except the elements
 /// that the host reads at the end.

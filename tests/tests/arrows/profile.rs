@@ -5,6 +5,7 @@ use crate::Table;
 pub const TABLE: Table = Table {
     folder: "runtime/profile/src",
     rows: &[
+        ("axis", &[]),
         ("error", &[]),
         ("limits", &[]),
         ("table", &[]),
@@ -16,7 +17,9 @@ pub const TABLE: Table = Table {
         ("tree", &["model", "table"]),
         ("diff", &["averages", "model", "table"]),
         ("repro", &["error", "model", "table"]),
-        ("export", &["averages", "error", "model", "table", "tree"]),
+        ("export", &["averages", "axis", "error", "limits", "model", "table", "tree"]),
+        ("compare", &["axis", "error", "export", "table"]),
+        ("spans", &["collect", "error"]),
     ],
     core: &[],
 };

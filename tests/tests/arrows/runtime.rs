@@ -128,6 +128,10 @@ pub const TABLE: Table = Table {
             ],
         ),
         (
+            "device_loop",
+            &["axes", "backend", "copy", "device", "element", "error", "op", "pointwise", "scalar", "tensor"],
+        ),
+        (
             "call",
             &[
                 "arg",
@@ -162,9 +166,13 @@ pub const TABLE: Table = Table {
                 "trace_hook",
             ],
         ),
+        ("conversion", &["element", "error", "tensor", "view"]),
         ("declared", &["error", "op"]),
         ("foreign", &["device", "error", "lists", "op", "parallel", "random", "scalar", "tensor"]),
-        ("generated", &["call", "declared", "element", "error", "foreign", "op", "scratch", "tensor"]),
+        (
+            "generated",
+            &["call", "declared", "device_loop", "element", "error", "foreign", "op", "scratch", "tensor"],
+        ),
         ("replace", &[]),
         (
             "internals",

@@ -1,9 +1,9 @@
-//! A device against the host: the same bits, in every form, for gradients, and in graphs.
+//! A device against the host: the same results, in every form, for gradients, and in graphs.
 //!
-//! In: an operator, and a device with kernels for it. Out: the differences.
+//! In: an operator, a device with kernels for it, and how far results may differ. Out: the differences.
 
 use opsmith::graph::{Graph, InputSpec};
-use opsmith::{DType, Device, Result, Tensor, Value};
+use opsmith::{Complex64, DType, Device, Result, Tensor, TensorOps, Value};
 use opsmith_runtime::Arg;
 use opsmith_runtime::generated::call as front;
 use opsmith_runtime::op::{ArgKind, OpDef};
@@ -13,11 +13,21 @@ use crate::calls::{call, tensors, with_tensors};
 use crate::report::Report;
 use crate::samples::{arguments, repeatable};
 
+/// The difference that results of a device may have from those of the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Agreement {
+    /// None: the bits are the same.
+    Bits,
+    /// So many units in the last place of the largest element of a result, as of other libraries of functions. Integers and
+    /// truth values are the same.
+    Units(u32),
+}
+
 /// Dtypes that calls are compared in.
 const DTYPES: [DType; 6] = [DType::F64, DType::F32, DType::C128, DType::BF16, DType::I64, DType::Bool];
 
 /// The functional, in-place and out forms of every sample.
-pub fn forms_on(op: &'static OpDef, device: Device) -> Report {
+pub fn forms_on(op: &'static OpDef, device: Device, agreement: Agreement) -> Report {
     let mut report = Report::default();
     for dtype in DTYPES {
         for (number, args) in arguments(op, dtype).into_iter().enumerate() {
@@ -27,9 +37,8 @@ pub fn forms_on(op: &'static OpDef, device: Device) -> Report {
                 let moved = there(op, &args, device);
                 let found = moved.map(|moved| repeatable(op, || form(op, &moved)));
                 let wrong = match found {
-                    Ok(Some(Ok(found))) => {
-                        misplaced(&found, device).or_else(|| difference(&found, &expected))
-                    }
+                    Ok(Some(Ok(found))) => misplaced(&found, device)
+                        .or_else(|| agreement.difference(&found, &expected, Terms::of_results(dtype))),
                     Ok(Some(Err(error))) | Err(error) => Some(error.to_string()),
                     Ok(None) => Some("there is no such form".to_owned()),
                 };
@@ -43,7 +52,7 @@ pub fn forms_on(op: &'static OpDef, device: Device) -> Report {
 }
 
 /// The gradients of every sample, for tensors on the device and for host tensors that are moved there.
-pub fn gradients_on(op: &'static OpDef, device: Device) -> Report {
+pub fn gradients_on(op: &'static OpDef, device: Device, agreement: Agreement) -> Report {
     let mut report = Report::default();
     if op.host.is_some() {
         return report;
@@ -58,7 +67,8 @@ pub fn gradients_on(op: &'static OpDef, device: Device) -> Report {
             let mut compare =
                 |what: &str, device: Device, found: Result<Vec<Tensor>>, expected: &[Tensor]| {
                     let wrong = match found {
-                        Ok(found) => misplaced(&found, device).or_else(|| difference(&found, expected)),
+                        Ok(found) => misplaced(&found, device)
+                            .or_else(|| agreement.difference(&found, expected, Terms::of_gradients(dtype))),
                         Err(error) => Some(error.to_string()),
                     };
                     report.compare(wrong.map(|wrong| {
@@ -84,7 +94,7 @@ pub fn gradients_on(op: &'static OpDef, device: Device) -> Report {
 }
 
 /// Every sample as a graph traced with tensors of the device.
-pub fn graphs_on(op: &'static OpDef, device: Device) -> Report {
+pub fn graphs_on(op: &'static OpDef, device: Device, agreement: Agreement) -> Report {
     let mut report = Report::default();
     if op.host.is_some() {
         return report;
@@ -106,7 +116,8 @@ pub fn graphs_on(op: &'static OpDef, device: Device) -> Report {
             };
             for (passes, graph) in variants(&graph, false) {
                 let wrong = match repeatable(op, || graph.run(&inputs)) {
-                    Ok(found) => misplaced(&found, device).or_else(|| difference(&found, &eager)),
+                    Ok(found) => misplaced(&found, device)
+                        .or_else(|| agreement.difference(&found, &eager, Terms::of_results(dtype))),
                     Err(error) => Some(error.to_string()),
                 };
                 report.compare(
@@ -116,6 +127,90 @@ pub fn graphs_on(op: &'static OpDef, device: Device) -> Report {
         }
     }
     report
+}
+
+/// The terms that results are sums of.
+#[derive(Clone, Copy)]
+struct Terms {
+    /// The dtype of their arithmetic.
+    dtype: DType,
+    /// Their size, where results may cancel to less.
+    size: f64,
+}
+
+impl Terms {
+    fn of_results(dtype: DType) -> Terms {
+        Terms { dtype, size: 0.0 }
+    }
+
+    /// Gradients start from weights of about one, from which those of normalised results nearly cancel.
+    fn of_gradients(dtype: DType) -> Terms {
+        Terms { dtype, size: 1.0 }
+    }
+}
+
+impl Agreement {
+    /// The first difference that is too large.
+    fn difference(self, found: &[Tensor], expected: &[Tensor], of: Terms) -> Option<String> {
+        let first = difference(found, expected);
+        match self {
+            Agreement::Bits => first,
+            Agreement::Units(units) => first.filter(|_| !agree(found, expected, of, units)),
+        }
+    }
+}
+
+/// Whether results have the same form, and their floats differ by no more than so many units. A result of more digits than the
+/// operands' arithmetic, such as the logarithms of attention, has that arithmetic's units.
+fn agree(found: &[Tensor], expected: &[Tensor], of: Terms, units: u32) -> bool {
+    let of_arithmetic = match of.dtype {
+        DType::F16 | DType::BF16 | DType::F32 | DType::C64 => f64::from(f32::EPSILON),
+        _ => 0.0,
+    };
+    // A composition in place of the host's kernel may lay its result out in another way.
+    let form = |tensor: &Tensor| (tensor.dtype(), tensor.shape().to_vec());
+    found.len() == expected.len()
+        && found.iter().zip(expected).all(|(found, expected)| {
+            form(found) == form(expected)
+                && match unit(expected.dtype()) {
+                    None => difference(std::slice::from_ref(found), std::slice::from_ref(expected)).is_none(),
+                    Some(unit) => {
+                        elements_agree(found, expected, f64::from(units) * unit.max(of_arithmetic), of.size)
+                    }
+                }
+        })
+}
+
+/// The distance of neighbours near one; `None` of dtypes without fractions.
+fn unit(dtype: DType) -> Option<f64> {
+    Some(match dtype {
+        DType::F64 | DType::C128 => f64::EPSILON,
+        DType::F32 | DType::C64 => f64::from(f32::EPSILON),
+        DType::F16 => 2f64.powi(-10),
+        DType::BF16 => 2f64.powi(-7),
+        _ => return None,
+    })
+}
+
+fn elements_agree(found: &Tensor, expected: &Tensor, bound: f64, size: f64) -> bool {
+    let parts = |tensor: &Tensor| -> Result<Vec<f64>> {
+        let wide = tensor.to_device(Device::CPU)?.to_dtype(if tensor.dtype().is_complex() {
+            DType::C128
+        } else {
+            DType::F64
+        })?;
+        match wide.dtype() {
+            DType::C128 => Ok(wide.to_vec::<Complex64>()?.iter().flat_map(|z| [z.re, z.im]).collect()),
+            _ => wide.to_vec(),
+        }
+    };
+    let (Ok(found), Ok(expected)) = (parts(found), parts(expected)) else { return false };
+    let largest = expected.iter().filter(|x| x.is_finite()).fold(size, |most: f64, x| most.max(x.abs()));
+    found.iter().zip(&expected).all(|(found, expected)| {
+        found == expected
+            || found.is_nan() && expected.is_nan()
+            || (found - expected).abs() <= bound * largest
+    })
 }
 
 type Formed = Option<Result<Vec<Tensor>>>;

@@ -7,6 +7,7 @@ mod call;
 mod constraints;
 mod device;
 mod forms;
+mod forward;
 mod graph;
 mod inference;
 mod memory;
@@ -21,18 +22,55 @@ use opsmith_runtime::op::OpDef;
 use opsmith_runtime::sample::{Check, ToleranceOf};
 use opsmith_runtime::{Arg, boxed};
 
+use crate::report::Report;
+use crate::results::{self, CheckOutcome};
 use crate::samples::{exact_dtype, repeatable, samples};
 pub use call::{Call, elements, leaf, numbers_like, pull, weights};
-pub use constraints::constraints;
-pub use device::{forms_on, gradients_on, graphs_on};
-pub use graph::{graph_gradients, graphs, saved_graphs, symbolic_graphs};
-pub use inference::{Bound, inference, symbolic_inference};
-pub use memory::{out_form, saved_memory};
+pub use device::{Agreement, forms_on, gradients_on, graphs_on};
+pub use forward::forward;
+pub use graph::saved_graphs;
+pub use inference::Bound;
 pub use mutation::{complex_survivors, read_results, survivors};
 pub use numeric::{forward_mode, gradient, second_order};
-pub use open::{Open, open_inference};
+pub use open::Open;
 pub use precision::precision;
-pub use written::written;
+
+/// Checks of one operator whose outcome is recorded, under a name for documents, if results are wanted.
+macro_rules! recorded {
+    ($($(#[$doc:meta])* $name:ident in $module:ident as $label:literal -> $result:ident $(. $report:ident)?;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(op: &'static OpDef) -> $result {
+            let found = $module::$name(op);
+            if results::wanted() {
+                results::record(op, None, $label, &CheckOutcome::from(&found$(.$report)?));
+            }
+            found
+        }
+    )*};
+}
+
+recorded! {
+    /// Whether every violation of a constraint is rejected with an error that names it.
+    constraints in constraints as "constraints" -> Report;
+    /// Graphs, as traced and after every pass, against calls, at every sample.
+    graphs in graph as "graph" -> Report;
+    /// Graphs of gradients against backward, at every sample.
+    graph_gradients in graph as "graph gradient" -> Report;
+    /// Graphs with symbolic sizes against calls at each size.
+    symbolic_graphs in graph as "symbolic graph" -> Report;
+    /// Inference from sizes against calls, at every sample.
+    inference in inference as "inference" -> Report;
+    /// Inference with a symbol for every size of every sample, each then bound to several numbers, against calls at those.
+    symbolic_inference in inference as "symbolic inference" -> Bound.report;
+    /// The first sample as a graph of one call, for inputs of any rank, then of unknown sizes, against the call.
+    open_inference in open as "open inference" -> Open.report;
+    /// Whether backward frees all saved tensors, at every sample.
+    saved_memory in memory as "saved memory" -> Report;
+    /// Whether the out form gives empty tensors the shape and elements of the results.
+    out_form in memory as "out" -> Report;
+    /// Whether kernels write every element of their results, and read none before.
+    written in written as "written" -> Report;
+}
 
 /// Whether a derivative of the operator exists: a sample has a result that depends on its inputs.
 pub fn is_differentiable(op: &'static OpDef) -> bool {
@@ -77,6 +115,17 @@ pub(crate) fn caught<R>(
 /// Whether some arguments are accepted, as every other check requires; and whether each sample of the spec is, in at
 /// least one dtype.
 pub fn runs(op: &'static OpDef) -> Vec<String> {
+    let found = unaccepted(op);
+    if results::wanted() {
+        results::record(op, None, "samples", &CheckOutcome::from(&Report::from(found.clone())));
+        for (dtype, outcome) in forward(op) {
+            results::record(op, Some(dtype), "forward", &outcome);
+        }
+    }
+    found
+}
+
+fn unaccepted(op: &'static OpDef) -> Vec<String> {
     let dtypes = [DType::F64, DType::C128, DType::F32, DType::I64, DType::Bool];
     let run = |args: Vec<Value>| {
         let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
@@ -121,9 +170,11 @@ pub fn unreached(op: &'static OpDef) -> Vec<String> {
 pub fn failures(op: &'static OpDef) -> Vec<String> {
     let mut failures = Vec::new();
     let exact = exact_calls(op);
+    let dtype = exact.first().and_then(|call| call.inputs().first().map(opsmith::Tensor::dtype));
     for (number, call) in exact.iter().enumerate() {
-        for check in Check::ALL {
+        for check in Check::ALL.into_iter().filter(|check| *check != Check::Complex) {
             if skipped(op, check) {
+                record_skip(op, check);
                 continue;
             }
             let result = caught(|| match check {
@@ -137,33 +188,58 @@ pub fn failures(op: &'static OpDef) -> Vec<String> {
                 Check::Inplace => forms::inplace(call),
                 Check::Precision => precision::precision(call),
             });
-            failures.extend(
-                result.err().filter(|why| !is_refusal(why)).map(|why| describe(op, check, number, &why)),
-            );
+            // Precision is that of narrower dtypes.
+            let dtype = dtype.filter(|_| check != Check::Precision);
+            failures.extend(judged(op, dtype, check, number, result));
         }
     }
-    if !skipped(op, Check::Complex) {
-        for (number, call) in calls(op, DType::C128).iter().enumerate() {
-            // Support of complex numbers is optional.
-            if call.run().is_err() || call.inputs().iter().all(|input| !input.dtype().is_complex()) {
-                continue;
-            }
-            let result = caught(|| numeric::gradient(call))
-                .and_then(
-                    |()| if skipped(op, Check::ForwardMode) { Ok(()) } else { numeric::forward_mode(call) },
-                )
-                .and_then(
-                    |()| if skipped(op, Check::SecondOrder) { Ok(()) } else { numeric::second_order(call) },
-                );
-            failures.extend(
-                result
-                    .err()
-                    .filter(|why| !is_refusal(why))
-                    .map(|why| describe(op, Check::Complex, number, &why)),
-            );
+    if skipped(op, Check::Complex) {
+        record_skip(op, Check::Complex);
+        return failures;
+    }
+    for (number, call) in calls(op, DType::C128).iter().enumerate() {
+        // Support of complex numbers is optional.
+        if call.run().is_err() || call.inputs().iter().all(|input| !input.dtype().is_complex()) {
+            continue;
         }
+        let result = caught(|| numeric::gradient(call))
+            .and_then(|()| if skipped(op, Check::ForwardMode) { Ok(()) } else { numeric::forward_mode(call) })
+            .and_then(
+                |()| if skipped(op, Check::SecondOrder) { Ok(()) } else { numeric::second_order(call) },
+            );
+        failures.extend(judged(op, Some(DType::C128), Check::Complex, number, result));
     }
     failures
+}
+
+/// The failure of a check at a sample, if it failed. The outcome is recorded if the operator has gradients.
+fn judged(
+    op: &'static OpDef,
+    dtype: Option<DType>,
+    check: Check,
+    sample: usize,
+    result: std::result::Result<(), String>,
+) -> Option<String> {
+    let (failure, outcome) = match result {
+        Ok(()) => (None, CheckOutcome::Passed(1)),
+        Err(why) if is_refusal(&why) => (None, CheckOutcome::Skipped(why)),
+        Err(why) => {
+            let failure = describe(op, check, sample, &why);
+            (Some(failure.clone()), CheckOutcome::Failed(vec![failure]))
+        }
+    };
+    if results::wanted() && (failure.is_some() || is_differentiable(op)) {
+        results::record(op, dtype, check.name(), &outcome);
+    }
+    failure
+}
+
+/// Records a check that the entry leaves out, with its reason.
+fn record_skip(op: &OpDef, check: Check) {
+    let reason = op.tolerances.iter().find(|tolerance| tolerance.of == ToleranceOf::Check(check));
+    if let Some(tolerance) = reason.filter(|_| results::wanted()) {
+        results::record(op, None, check.name(), &CheckOutcome::Skipped(tolerance.reason.to_string()));
+    }
 }
 
 fn describe(op: &OpDef, check: Check, sample: usize, why: &str) -> String {

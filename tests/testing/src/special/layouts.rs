@@ -8,6 +8,7 @@ use opsmith_runtime::op::OpDef;
 
 use super::{derive, sizes_around};
 use crate::report::Report;
+use crate::results::{self, CheckOutcome};
 
 /// Typical thresholds of kernels: vector lanes, tile rows, cache blocks.
 const BLOCKS: [usize; 6] = [16, 32, 64, 128, 256, 1024];
@@ -39,6 +40,9 @@ pub fn layouts(op: &'static OpDef) -> Report {
             line.differences(op, &mut |tensor| scattered(tensor).expect("there is memory for two of it"));
         let what = |why| format!("({}) with gaps: {why}", op.location);
         report.wrong.extend(differences.into_iter().map(what));
+    }
+    if results::wanted() {
+        results::record(op, None, "layouts", &CheckOutcome::from(&report));
     }
     report
 }

@@ -126,6 +126,12 @@ impl Line {
     }
 }
 
+/// The part of a result that is compared: of operators that only gradients call, and in calm lines, that of gradients.
+fn compared(op: &OpDef, calm: bool, out: &Tensor, tensors: &[Tensor]) -> Tensor {
+    let is_slope = (calm || op.name.ends_with("_backward")) && out.dtype().is_differentiable();
+    if is_slope { Digest::calm(out, tensors) } else { out.detach() }
+}
+
 /// The arguments with one size replaced by another.
 pub(super) fn grown(args: &[(String, Given)], grow: &Grow, to: i64) -> Vec<(String, Given)> {
     let replace = |size: &mut i64| {
@@ -179,8 +185,8 @@ impl Outcome {
             .enumerate()
             .map(|(index, out)| of.contains(&index).then(|| numbers_like(out, 1 + index)).transpose())
             .collect::<Result<_>>()?;
+        let recorded = outs.iter().map(|out| Some(Digest::of(&compared(op, false, out, &tensors)))).collect();
         let leaves: Vec<Tensor> = tensors.into_iter().filter(is_leaf).collect();
-        let recorded = outs.iter().map(|out| Some(Digest::of(&out.detach()))).collect();
         // If the operator has no gradient, its results are compared nevertheless.
         let Ok(found) = pull(&outs, &leaves, &starts, false) else {
             return Ok(Outcome { outs: recorded, of: Vec::new(), gradients: Vec::new() });
@@ -214,9 +220,7 @@ impl Outcome {
         for (index, wanted) in self.outs.iter().enumerate() {
             let Some(wanted) = wanted else { continue };
             let Some(out) = outs.get(index) else { return Ok(Some(format!("there is no result {index}"))) };
-            // Results of operators that only gradients call are compared as gradients.
-            let is_slope = (line.calm || op.name.ends_with("_backward")) && out.dtype().is_differentiable();
-            let out = if is_slope { Digest::calm(out, &tensors) } else { out.detach() };
+            let out = compared(op, line.calm, out, &tensors);
             if let Some(why) = wanted.difference(&Digest::like(&out, wanted)) {
                 return Ok(Some(format!("result {index}: {why}")));
             }

@@ -1,0 +1,149 @@
+//! Operators on CUDA devices, where there is none: stand-ins for the driver and for NVRTC (`tests/cuda`) run the same texts on
+//! the host. Each test does its work in a process of its own, which finds them as it would find the real ones;
+//! `OPSMITH_ON_DEVICE=1` lets it find those.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use opsmith::runtime::op::OpDef;
+use opsmith::runtime::set_host_fallback;
+use opsmith::{Complex32, Device, LIBRARY, Tensor, TensorOps, Value};
+use opsmith_testing::checks::{self, Agreement};
+use opsmith_testing::{Report, report};
+
+const DEVICE: Device = Device::cuda(0);
+
+/// The variable that tells a process its part.
+const PART: &str = "OPSMITH_CUDA_PART";
+
+/// A part of the work, by name.
+const PARTS: &[(&str, fn())] =
+    &[("forms", forms), ("gradients", gradients), ("graphs", graphs), ("errors", errors)];
+
+/// The process started by the tests below.
+#[test]
+fn worker() {
+    if let Ok(name) = std::env::var(PART) {
+        let (_, part) = PARTS.iter().find(|(part, _)| *part == name).expect("a part of that name");
+        part();
+        println!("DONE {name}");
+    }
+}
+
+/// The folder with the stand-ins.
+static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda");
+    opsmith_stand_in::driver(&folder);
+    opsmith_stand_in::nvrtc(&folder);
+    folder
+});
+
+#[track_caller]
+fn done(part: &str) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
+    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
+        // Its keys do not hold the stand-in's headers.
+        let cache = STAND_IN.join(format!("cache-{part}"));
+        command
+            .env("LD_LIBRARY_PATH", &*STAND_IN)
+            .env("OPSMITH_CACHE_DIR", cache)
+            .env_remove("OPSMITH_NVRTC");
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains(&format!("DONE {part}")), "{text}\n{said}");
+    println!("{text}");
+}
+
+#[test]
+fn every_form_agrees_with_the_host() {
+    done("forms");
+}
+
+#[test]
+fn every_gradient_agrees_with_the_host() {
+    done("gradients");
+}
+
+#[test]
+fn every_graph_agrees_with_the_host() {
+    done("graphs");
+}
+
+#[test]
+fn an_operator_without_a_kernel_says_how_it_runs_on_the_host() {
+    done("errors");
+}
+
+/// Compares the operators, or those that `OPSMITH_OPERATORS` names: `mm,bmm`. Each must be on the device or by copies.
+fn compared(compare: impl Fn(&'static OpDef) -> Report + Sync) -> Option<Report> {
+    let chosen = std::env::var("OPSMITH_OPERATORS").ok();
+    let is_chosen = |op: &OpDef| {
+        chosen.as_ref().is_none_or(|names| {
+            names.split(',').any(|name| op.name == name || op.name.split('.').next() == Some(name))
+        })
+    };
+    let report = report(&LIBRARY, |op| if is_chosen(op) { compare(op) } else { Report::default() });
+    println!("{} comparisons", report.compared);
+    report.assert_right();
+    chosen.is_none().then_some(report)
+}
+
+/// The units in the last place by which functions of another library may differ.
+const UNITS: Agreement = Agreement::Units(16);
+
+fn forms() {
+    set_host_fallback(true);
+    let report = compared(|op| checks::forms_on(op, DEVICE, UNITS));
+    assert!(report.is_none_or(|report| report.compared > 5000));
+}
+
+fn gradients() {
+    set_host_fallback(true);
+    let report = compared(|op| checks::gradients_on(op, DEVICE, UNITS));
+    assert!(report.is_none_or(|report| report.compared > 2000));
+}
+
+fn graphs() {
+    set_host_fallback(true);
+    let report = compared(|op| checks::graphs_on(op, DEVICE, UNITS));
+    assert!(report.is_none_or(|report| report.compared > 2000));
+}
+
+/// Fourier transforms have kernels for the host alone.
+fn errors() {
+    let host = Tensor::of(&[1.0f32, 2.0, -0.5, 4.0]);
+    let x = host.to_device(DEVICE).unwrap();
+    let sum = x.add(&x).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(sum, [2.0, 4.0, -1.0, 8.0]);
+
+    let transform = |x: &Tensor| {
+        let mut results = opsmith::call("fft_rfft", &[Value::Tensor(x.clone())], &[])?;
+        results.swap_remove(0).into_tensor()
+    };
+    set_host_fallback(false);
+    let error = transform(&x).unwrap_err().to_string();
+    for part in
+        ["there is no CUDA kernel for complex64", "set_host_fallback(true)", "OPSMITH_DEVICE_FALLBACK=host"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
+
+    set_host_fallback(true);
+    let (found, expected) = (transform(&x).unwrap(), transform(&host).unwrap());
+    assert_eq!(found.device(), DEVICE);
+    assert_eq!(found.to_vec::<Complex32>().unwrap(), expected.to_vec::<Complex32>().unwrap());
+
+    // An error of elements arrives at the wait that follows.
+    let (a, b) = (Tensor::of(&[6, 7]), Tensor::of(&[3, 0]));
+    let quotient = a.to_device(DEVICE).unwrap().floor_divide(&b.to_device(DEVICE).unwrap()).unwrap();
+    let error = quotient.to_vec::<i32>().unwrap_err().to_string();
+    assert!(error.contains("integer division by zero"), "{error}");
+
+    // Operands of two devices are an error that names both.
+    let error = x.add(&host).unwrap_err().to_string();
+    assert!(error.contains("cuda:0") && error.contains("cpu"), "{error}");
+}
