@@ -1,7 +1,8 @@
 //! Calls with odd arguments: each ends with a result or an error.
 //!
 //! Findings of the program `fuzz-calls`, by class, and a short run of it over every operator; the long run is `cargo
-//! test -p opsmith-tests --test odd_calls -- --ignored --nocapture`, for `OPSMITH_FUZZ_SECONDS` seconds (60).
+//! test -p opsmith-tests --test odd_calls -- --ignored --nocapture`, for `OPSMITH_FUZZ_SECONDS` seconds (60), from
+//! the seed `OPSMITH_FUZZ_SEED` (the time, printed).
 
 use std::process::Command;
 use std::sync::Arc;
@@ -28,7 +29,10 @@ fn a_few_odd_calls_of_everything() {
 #[ignore = "takes a minute; `.ci/run` calls it"]
 fn odd_calls_of_everything() {
     let seconds = std::env::var("OPSMITH_FUZZ_SECONDS").unwrap_or_else(|_| "60".to_owned());
-    fuzz(&["--seconds", &seconds]);
+    match std::env::var("OPSMITH_FUZZ_SEED") {
+        Ok(seed) => fuzz(&["--seconds", &seconds, "--seed", &seed]),
+        Err(_) => fuzz(&["--seconds", &seconds]),
+    }
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::error::{Error, Result, ShapeText};
 use crate::op::{Inferred, OpDef, OutSpec};
 use crate::tensor::Tensor;
 
-/// Maximal number of elements of a tensor expanded beyond its memory: summing that many takes seconds; the next typical
-/// size would take hours or years.
+/// Number of elements from which on a tensor expanded beyond its memory is refused: summing that many takes seconds; the
+/// next typical size would take hours or years.
 const ENDLESS: i64 = 1 << 32;
 
 /// Description of a tensor too large for any kernel to traverse: expanded far beyond its memory, or with as many rows
@@ -21,8 +21,8 @@ const ENDLESS: i64 = 1 << 32;
 pub(crate) fn endless(tensor: &Tensor) -> Option<String> {
     let numel = tensor.numel();
     let is_endless = match numel {
-        0 => rows(tensor) > ENDLESS,
-        _ => numel > ENDLESS && ((tensor.storage().bytes() / tensor.dtype().size()) as i64) < numel,
+        0 => rows(tensor) >= ENDLESS,
+        _ => numel >= ENDLESS && ((tensor.storage().bytes() / tensor.dtype().size()) as i64) < numel,
     };
     is_endless.then(|| match numel {
         0 => format!("has {} places along its dimensions and no element at any", rows(tensor)),

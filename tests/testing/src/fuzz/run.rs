@@ -21,7 +21,7 @@ use super::{Case, Outcome, Random, watch};
 /// Limit of the memory of tensors and scratch, which takes time to fill. A call that needs more must return an error.
 const MOST_TENSOR_BYTES: usize = 64 << 20;
 /// Limit of one call's duration in seconds, on the slowest machine.
-pub const MOST_SECONDS: u64 = 20;
+pub const MOST_SECONDS: u64 = if cfg!(debug_assertions) { 60 } else { 20 };
 /// Cached memory is released after this number of calls, so that it does not grow.
 const CACHED_FOR: u64 = 64;
 

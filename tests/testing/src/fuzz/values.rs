@@ -9,6 +9,8 @@ use opsmith_runtime::{Complex64, Text};
 use super::{Random, tensors};
 
 const SMALL: [i64; 12] = [0, 0, 1, 1, 1, 2, 2, 3, -1, -2, 5, 8];
+/// Large numbers. None of them, nor a product of two, is a size that takes long and is permitted: the dispatcher refuses
+/// 2^32 elements of an expanded tensor, and a few times 10^8 take seconds without optimisation.
 const LARGE: [i64; 16] = [
     i64::MAX,
     i64::MIN,
@@ -16,8 +18,8 @@ const LARGE: [i64; 16] = [
     i64::MIN + 1,
     1 << 40,
     -(1 << 40),
-    1 << 31,
     1 << 32,
+    (1 << 32) + 1,
     1 << 62,
     -(1 << 62),
     1_000_000_000_000_000_000,

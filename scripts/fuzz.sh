@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Mutated specs, graphs and programs, odd calls and odd names, each for SECONDS (600) from seeds of their own, which
+# are printed: `scripts/fuzz.sh [SECONDS]`. `.ci/run` goes through the first half minute of one seed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export OPSMITH_FUZZ_SECONDS=${1:-600}
+unset OPSMITH_FUZZ_SEED
+
+cargo test --release --quiet -p opsmith-tools --test fuzz -- --ignored --nocapture
+for program in graph_fuzz programs_fuzz odd_calls; do
+  cargo test --quiet -p opsmith-tests --test "$program" -- --ignored --nocapture
+done
+cargo run --release --quiet -p opsmith-tests --bin fuzz-calls -- --seconds "$OPSMITH_FUZZ_SECONDS"
+OPSMITH_NAMES=$((OPSMITH_FUZZ_SECONDS * 10)) cargo test -p opsmith-fixture --test names -- --ignored --nocapture
