@@ -11,7 +11,7 @@ use std::sync::Arc;
 use opsmith_core::{Backend, DType};
 use opsmith_runtime::Device;
 use opsmith_runtime::arg::Arg;
-use opsmith_runtime::backend::Work;
+use opsmith_runtime::backend::{self, Ticket};
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::Workspace as Block;
 use opsmith_runtime::layout::Dims;
@@ -20,7 +20,7 @@ use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
 use super::attributes::AttrValue;
-use super::device::{self, Operands, Place};
+use super::device::{self, Place};
 use super::dtypes;
 use super::extra::{ArrayPointers, Extra, Failure};
 use super::infer::UNKNOWN_RANK;
@@ -191,6 +191,9 @@ pub(super) struct Instance {
     extra: Extra,
     pub library: Arc<Library>,
     pub place: Place,
+    /// The point of a device's stream after its last call there: the data that the kernel left in `extra` is in use until
+    /// then.
+    pub last_use: Option<(Device, Ticket)>,
 }
 
 // SAFETY: the pointers in `params` are written before each call; nothing else refers to the object.
@@ -214,7 +217,7 @@ impl Instance {
         // SAFETY: the arrays have an entry for each input and output, and live for the call.
         let result = unsafe { extra.init(&library, arrays.pointers()) };
         check(result, &format!("{function}Init"), &library.source)?;
-        Ok(Instance { shape, arrays, params: Vec::new(), extra, library, place })
+        Ok(Instance { shape, arrays, params: Vec::new(), extra, library, place, last_use: None })
     }
 
     /// The sizes in bytes of the workspaces that the kernel asked for.
@@ -285,19 +288,17 @@ impl Instance {
         push_addresses(&mut addresses, args, defs);
         addresses.extend(outs.iter().map(|out| out.data_ptr().cast()));
         let device = first_tensor(args, outs).map_or(Device::CPU, Tensor::device);
-        let operands = match device.backend {
-            Backend::Cpu => Operands::OfHost,
-            _ => {
-                refuse_other_device(function, device)?;
-                // The dispatcher lets this thread's stream follow the last uses of the operands. The kernel has a
-                // stream of its own.
-                Work::on(device)?.wait()?;
-                Operands::OnDevice
-            }
-        };
         // SAFETY: the shape fits the call, all tensors are where its first is, and the dispatcher holds the storages'
-        // borrows.
-        unsafe { device::run(self, function, &addresses, operands) }
+        // borrows; it lets this thread's stream follow the last uses of the operands.
+        unsafe {
+            match device.backend {
+                Backend::Cpu => device::run_by_copies(self, function, &addresses),
+                _ => {
+                    refuse_other_device(function, device)?;
+                    device::run_in_stream(self, function, &addresses, device)
+                }
+            }
+        }
     }
 
     /// Whether the kernel left the arrays of shapes as they were.
@@ -311,6 +312,10 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
+        if let Some((device, ticket)) = self.last_use {
+            // A failure of that work is reported by the waits of its stream.
+            _ = backend::of(device).and_then(|runtime| runtime.wait(device.index, ticket));
+        }
         // The destructor of the data that the kernel left in `extra` may use the device, if it still can be used.
         if let Ok(_entered @ Some(_)) = self.place.enter() {
             self.extra.destroy();

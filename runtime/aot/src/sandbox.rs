@@ -13,7 +13,7 @@ use opsmith_runtime::layout::Dims;
 
 use super::check;
 use super::child::{Work, failed};
-use super::device::{self, Operands, Place};
+use super::device::{self, Place};
 use super::dtypes;
 use super::infer::check_shape;
 use super::instance::{Instance, Shape, Slot};
@@ -115,7 +115,7 @@ fn run_plainly(
     if place == Place::Device {
         let addresses: Vec<*mut c_void> = addresses.collect();
         // SAFETY: the addresses are those of the call's slots, in memory of the host that both processes share.
-        return unsafe { device::run(&mut instance, &kernel.function, &addresses, Operands::OfHost) };
+        return unsafe { device::run_by_copies(&mut instance, &kernel.function, &addresses) };
     }
     let words = |size: &usize| vec![0u128; (size + PADDING).div_ceil(size_of::<u128>())];
     let mut workspaces: Vec<Vec<u128>> = instance.workspaces().iter().map(words).collect();

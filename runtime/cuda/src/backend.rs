@@ -115,6 +115,10 @@ unsafe impl DeviceRuntime for Cuda {
         existing(index).map_or(Ok(()), |device| device.check_reports())
     }
 
+    fn submitted(&self, queue: Queue) -> Result<()> {
+        if launch::is_synchronous() { stream::of(queue)?.synchronize() } else { Ok(()) }
+    }
+
     fn function(&self, index: u16, source: &'static DeviceSource, instance: &str) -> Result<FunctionId> {
         let function = device(index)?.function(source, instance)?;
         Ok(FunctionId(std::ptr::from_ref(function).expose_provenance() as u64))

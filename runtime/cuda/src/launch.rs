@@ -66,7 +66,7 @@ pub unsafe fn launch(
 }
 
 /// Whether every launch is waited for.
-fn is_synchronous() -> bool {
+pub fn is_synchronous() -> bool {
     static SYNCHRONOUS: OnceLock<bool> = OnceLock::new();
     *SYNCHRONOUS.get_or_init(|| std::env::var("OPSMITH_CUDA_SYNC").is_ok_and(|value| value == "1"))
 }

@@ -27,8 +27,10 @@ use crate::driver::api::Handle;
 use crate::driver::{Context, codes};
 use crate::ticket::{count_of, number_of, ticket};
 
-/// Flags of the driver: the stream does not wait for the default stream; the event has no time.
-const NON_BLOCKING: c_uint = 1;
+/// Flag of the driver: the stream and the default stream wait for each other, so that work of others that names no stream,
+/// as of a custom kernel that ignores the stream it is given, has its place among that of the stream.
+const BLOCKING: c_uint = 0;
+/// Flag of the driver: the event has no time.
 const WITHOUT_TIME: c_uint = 2;
 /// Events of a stream that may be pending at once; beyond, the newest is recorded again.
 const PENDING: usize = 8;
@@ -156,7 +158,7 @@ fn idle_or_new(context: &'static Context) -> Result<&'static Stream> {
     let _entered = context.enter()?;
     let mut raw = std::ptr::null_mut();
     // SAFETY: the context is entered, and the result is a local variable.
-    context.check(unsafe { (context.api().cuStreamCreate)(&mut raw, NON_BLOCKING) }, "create a stream")?;
+    context.check(unsafe { (context.api().cuStreamCreate)(&mut raw, BLOCKING) }, "create a stream")?;
     let stream: &'static Stream = Box::leak(Box::new(Stream {
         context,
         number,

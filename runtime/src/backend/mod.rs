@@ -173,6 +173,16 @@ pub unsafe trait DeviceRuntime: Sync {
     /// If work before it failed; the first wait after a failure reports it.
     fn wait(&self, device: u16, ticket: Ticket) -> Result<()>;
 
+    /// Takes note of work that other code submitted to a stream by its handle, which [`StreamId`] is on such a backend. A
+    /// runtime that is set to report failures at the call that caused them waits here.
+    ///
+    /// # Errors
+    /// Errors of that work, if the runtime waited.
+    fn submitted(&self, queue: Queue) -> Result<()> {
+        _ = queue;
+        Ok(())
+    }
+
     /// The kernel `opsmith_kernel` of a source that ends with the line `instance`, compiled at the first request and kept.
     ///
     /// # Errors

@@ -1,11 +1,14 @@
 //! One call of a kernel that runs on the device.
 //!
 //! In: a kernel that is ready, and operands in the device's memory, or in the host's, from which they are copied. Out:
-//! outputs in the same memory. Everything is asked of one stream, which the kernel gets too, and the call waits for its end, whatever happens: until
-//! then the device may use the memory of the call. Must not know how the device is driven.
+//! outputs in the same memory. A kernel on tensors of the device is work of this thread's stream, as every operator is, with
+//! workspaces of the device's allocator. A call with copies has a stream of its own and waits for its end, whatever
+//! happens: until then the device may use the memory of the call. Must not know how the device is driven.
 
 use std::ffi::c_void;
 
+use opsmith_runtime::Device;
+use opsmith_runtime::backend::{self, DeviceMemory};
 use opsmith_runtime::error::{Error, Result};
 use smallvec::SmallVec;
 
@@ -13,40 +16,65 @@ use super::super::instance::{GUARD, Instance, PADDING, overrun};
 use super::driver::{Entered, Stream};
 use super::memory::{self, Block};
 
-/// The memory that has the operands of a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in super::super) enum Operands {
-    /// The host's: inputs are copied to the device, and outputs back.
-    OfHost,
-    /// The device's own: the kernel gets their addresses.
-    OnDevice,
+/// Calls a kernel on tensors of a device, in this thread's stream of it; `addresses` are those of inputs (null if absent)
+/// and outputs. Returns when the kernel has submitted its work.
+///
+/// # Errors
+/// If the kernel fails, or there is no memory for workspaces. A failure of its work is that of a later wait.
+///
+/// # Safety
+/// Each address leads to memory of the device of its slot's size; inputs may be read and outputs written by this thread's
+/// stream.
+#[cold]
+pub(in super::super) unsafe fn run_in_stream(
+    instance: &mut Instance,
+    function: &str,
+    addresses: &[*mut c_void],
+    device: Device,
+) -> Result<()> {
+    let _entered = Entered::new()?;
+    let work = backend::Work::on(device)?;
+    if let Some((_, ticket)) = instance.last_use {
+        // The kernel may have data of its own on the device, which the call before, of another thread, may still use.
+        work.follow(ticket)?;
+    }
+    let memory = |size: &usize| DeviceMemory::new(device, *size);
+    let workspaces: SmallVec<[DeviceMemory; 2]> =
+        instance.workspaces().iter().map(memory).collect::<Result<_>>()?;
+    let params = addresses.iter().copied().chain(workspaces.iter().map(|memory| memory.start().cast()));
+    let params: SmallVec<[*mut c_void; 12]> = params.collect();
+    let stream = std::ptr::with_exposed_provenance_mut(work.queue().stream.0 as usize);
+    // SAFETY: every address leads to memory of the device of its slot's size, or of the size that the kernel asked for.
+    let called = unsafe { instance.call(function, stream, params.into_iter()) };
+    // A kernel that failed may have submitted work before.
+    workspaces.iter().try_for_each(|memory| memory.note_use(&work))?;
+    instance.last_use = Some((device, work.ticket()?));
+    match called {
+        Ok(()) => work.runtime().submitted(work.queue()).map_err(|error| during(error, function, instance)),
+        Err(error) => Err(with_failure_of(error, work.wait())),
+    }
 }
 
-/// Calls a kernel; `addresses` are those of inputs (null if absent) and outputs.
+/// Calls a kernel on tensors of the host, by copies; `addresses` are those of inputs (null if absent) and outputs.
 ///
 /// # Errors
 /// If the kernel or the device fails, there is not enough memory on it, or a workspace was overrun.
 ///
 /// # Safety
-/// Each address leads to memory of its slot's size, where `operands` says; inputs may be read and outputs written
-/// meanwhile, and the device's work on its own memory is done.
+/// Each address leads to memory of the host of its slot's size; inputs may be read and outputs written meanwhile.
 #[cold]
-pub(in super::super) unsafe fn run(
+pub(in super::super) unsafe fn run_by_copies(
     instance: &mut Instance,
     function: &str,
     addresses: &[*mut c_void],
-    operands: Operands,
 ) -> Result<()> {
     // Before the parts that wait for the device when they are dropped, so that this is there as long as the device may
     // write to it.
     let mut guards: SmallVec<[[u8; GUARD.len()]; 2]> = SmallVec::new();
     guards.resize(instance.workspaces().len(), [0; GUARD.len()]);
     let mut work = Work::new()?;
-    let mut params: SmallVec<[*mut c_void; 12]> = match operands {
-        // SAFETY: each address leads to memory of the host of its slot's size, which stays until `finish`.
-        Operands::OfHost => unsafe { work.send_inputs(instance, addresses)? },
-        Operands::OnDevice => addresses.iter().copied().collect(),
-    };
+    // SAFETY: each address leads to memory of the host of its slot's size, which stays until `finish`.
+    let mut params = unsafe { work.send_inputs(instance, addresses)? };
     let first_workspace = work.blocks.len();
     for size in instance.workspaces() {
         let padded = size.checked_add(PADDING + GUARD.len()).unwrap_or(usize::MAX);
@@ -63,10 +91,8 @@ pub(in super::super) unsafe fn run(
         // SAFETY: the block of a workspace ends with the guard; `guards` is read after `finish`.
         unsafe { work.fetch(first_workspace + index, size + PADDING, guard)? };
     }
-    if operands == Operands::OfHost {
-        // SAFETY: as of `send_inputs`; outputs are read when the call has ended.
-        unsafe { work.fetch_outputs(instance, addresses)? };
-    }
+    // SAFETY: as of `send_inputs`; outputs are read when the call has ended.
+    unsafe { work.fetch_outputs(instance, addresses)? };
     work.finish().map_err(|error| during(error, function, instance))?;
     match guards.iter().position(|guard| *guard != GUARD) {
         None => Ok(()),
@@ -124,7 +150,15 @@ fn during(error: Error, function: &str, instance: &Instance) -> Error {
     error.with_note(format!("it ran the kernel `{function}` ({})", instance.library.source.display()))
 }
 
-/// The blocks and the stream of a call on the device.
+/// The error of a kernel with the failure of the device, if it failed too, which says more.
+#[cold]
+fn with_failure_of(error: Error, device: Result<()>) -> Error {
+    let Err(said) = device else { return error };
+    let error = error.with_note(said.message().to_owned());
+    said.notes().iter().fold(error, |error, note| error.with_note(note.clone()))
+}
+
+/// The blocks and the stream of a call by copies.
 struct Work {
     blocks: SmallVec<[Block; 8]>,
     /// There until it is given back.
@@ -222,14 +256,7 @@ impl Work {
     /// may the device have, which says more.
     fn after(&mut self, called: Result<()>) -> Result<()> {
         self.finished = false;
-        let Err(error) = called else { return Ok(()) };
-        Err(match self.finish() {
-            Ok(()) => error,
-            Err(said) => {
-                let error = error.with_note(said.message().to_owned());
-                said.notes().iter().fold(error, |error, note| error.with_note(note.clone()))
-            }
-        })
+        called.map_err(|error| with_failure_of(error, self.finish()))
     }
 
     /// Waits until everything is done.

@@ -6,7 +6,8 @@
 //! driver. Must not know dispatch.
 //!
 //! ```text
-//! Place ─► call (copies to, the kernel, copies back) ─► stream, memory (kept for later calls) ─► driver
+//! Place ─► call ─┬─ on tensors of the device: the kernel in this thread's stream, workspaces of its allocator
+//!                └─ on those of the host: copies to, the kernel, copies back ─► stream, memory (kept) ─► driver
 //! ```
 
 mod call;
@@ -17,7 +18,7 @@ use std::path::Path;
 
 use opsmith_core::Backend;
 
-pub(super) use call::{Image, Operands, run, run_on_images};
+pub(super) use call::{Image, run_by_copies, run_in_stream, run_on_images};
 pub(super) use driver::Entered;
 pub use memory::release_device_memory;
 
