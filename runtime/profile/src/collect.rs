@@ -11,7 +11,7 @@ use opsmith_runtime::op::OpDef;
 use crate::model::{Change, DEEPEST, Event, Kind, Operands, Profile, ProfiledOp, Thread};
 use crate::recorder::Ring;
 use crate::recorder::clock::Scale;
-use crate::recorder::record::{NO_OPERANDS, OPEN, Place, Record, What};
+use crate::recorder::record::{NO_OPERANDS, Name, OPEN, Record, What};
 
 /// Interned values, by their recorded form.
 struct Numbers<K> {
@@ -142,9 +142,8 @@ fn collect_thread(profile: &mut Profile, numbers: &mut All, ring: Ring, scale: S
         let record = &ring.records[(id % capacity) as usize];
         let event = event(profile, numbers, &ring.names, record, scale);
         let parent = (record.up != 0).then(|| id - u64::from(record.up)).and_then(event_of);
-        let operands =
-            (record.operands != NO_OPERANDS).then(|| operands.get(record.operands as usize).copied());
-        let operands = operands.flatten();
+        let number = record.subject.operands;
+        let operands = (number != NO_OPERANDS).then(|| operands.get(number as usize).copied()).flatten();
         // A step has the operands of its kernel.
         if let (Kind::Kernel, Some(parent)) = (event.kind, parent)
             && let step = &mut profile.events[parent as usize]
@@ -187,14 +186,17 @@ fn end_open_events(events: &mut [Event], ring: &Ring, base: u64) {
 
 /// The event of a record, without its thread, parent and operands.
 fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Record, scale: Scale) -> Event {
-    let (kind, op, name) = match record.what {
-        What::Call(op, form) => (Kind::Call, Some(op), form_name(op, form).to_owned()),
-        What::Kernel(op) => (Kind::Kernel, Some(op), kernel_name(op)),
-        What::Backward(op, name) => (Kind::Backward, op, format!("backward of {}", names[name.0 as usize])),
-        What::Step(op) => (Kind::Step, Some(op), op.name.to_owned()),
-        What::Range(name) => (Kind::Range, None, names[name.0 as usize].clone()),
+    let subject = &record.subject;
+    let text = |name: Name| names.get(name.0 as usize).map_or("", String::as_str);
+    let op_name = |name: &dyn Fn(&OpDef) -> String| subject.op.map_or_else(String::new, name);
+    let (kind, name) = match subject.what {
+        What::Call(form) => (Kind::Call, op_name(&|op| form_name(op, form).to_owned())),
+        What::Kernel => (Kind::Kernel, op_name(&kernel_name)),
+        What::Backward => (Kind::Backward, format!("backward of {}", text(subject.name))),
+        What::Step => (Kind::Step, op_name(&|op| op.name.to_owned())),
+        What::Range => (Kind::Range, text(subject.name).to_owned()),
     };
-    let operator = op.map(|op| {
+    let operator = subject.op.map(|op| {
         numbers.operators.number(std::ptr::from_ref(op), &mut profile.operators, || ProfiledOp {
             name: op.name.to_owned(),
             library: op.library.name.to_owned(),
@@ -202,20 +204,23 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
         })
     });
     let name = numbers.texts.number(name.clone(), &mut profile.texts, || name);
-    let site = match record.place {
-        Place::Unknown => None,
-        Place::Here(location) => {
+    let site = match subject.site {
+        Some(location) => {
             let key = (location.file().as_ptr(), location.line(), location.column());
             Some(numbers.sites.number(key, &mut profile.texts, || location.to_string()))
         }
-        Place::Elsewhere(name) => {
-            let text = names[name.0 as usize].clone();
+        None if subject.elsewhere == Name::NONE => None,
+        None => {
+            let text = text(subject.elsewhere).to_owned();
             Some(numbers.texts.number(text.clone(), &mut profile.texts, || text))
         }
     };
     let start_ns = scale.nanoseconds(record.start);
     // An event that had not ended lasts as long as the profile.
-    let end_ns = if record.end == OPEN { profile.duration_ns } else { scale.nanoseconds(record.end) };
+    let (end_ns, allocated, freed) = match record.end {
+        OPEN => (profile.duration_ns, 0, 0),
+        end => (scale.nanoseconds(end), record.allocated, record.freed),
+    };
     Event {
         kind,
         thread: 0,
@@ -226,8 +231,8 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
         operands: None,
         start_ns,
         duration_ns: end_ns.min(profile.duration_ns).saturating_sub(start_ns),
-        allocated: record.allocated,
-        freed: record.freed,
+        allocated,
+        freed,
         node: (record.node != 0).then_some(record.node),
     }
 }

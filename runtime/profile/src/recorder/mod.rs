@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use opsmith_runtime::arg::Arg;
 use opsmith_runtime::internals::{self, Span, SpanListener, StepSite};
 
 use clock::ticks;
 use operands::Interner;
-use record::{Change, NO_OPERANDS, Name, OPEN, Place, Record, What};
+use record::{Change, NO_OPERANDS, Name, OPEN, Record, Subject, What};
 
 /// What a session records, for the threads.
 struct Settings {
@@ -79,10 +80,32 @@ struct Open {
     session: u64,
     id: u64,
     place: usize,
-    allocated: u64,
-    freed: u64,
+    /// The arguments of a call, as long as it is open, and their number among the operands.
+    args: usize,
+    arg_count: u32,
+    operands: u32,
     /// Whether it keeps its thread busy: a range that user code opened may last as long as the program.
     occupies: bool,
+}
+
+/// A span that is not recorded.
+const CLOSED: Open = Open {
+    session: 0,
+    id: 0,
+    place: 0,
+    args: 0,
+    arg_count: 0,
+    operands: NO_OPERANDS,
+    occupies: false,
+};
+
+impl Open {
+    /// The number of a call's operands, if it is one with these very arguments.
+    #[inline]
+    fn operands_of(&self, args: &[Arg<'_>]) -> Option<u32> {
+        let same = self.args == args.as_ptr().addr() && self.arg_count as usize == args.len();
+        (same && self.operands != NO_OPERANDS).then_some(self.operands)
+    }
 }
 
 /// A thread's own part.
@@ -223,23 +246,28 @@ impl Local {
 
     /// Opens a span that `describe` writes into the ring.
     #[inline]
-    fn begin(&self, occupies: bool, describe: impl FnOnce(&mut Ring) -> (What, Place, u32)) {
-        let closed = Open { session: 0, id: 0, place: 0, allocated: 0, freed: 0, occupies: false };
+    fn begin(
+        &self,
+        occupies: bool,
+        args: &[Arg<'_>],
+        describe: impl FnOnce(&mut Ring, Option<&Open>) -> Subject,
+    ) {
         let Ok(mut open) = self.open.try_borrow_mut() else { return };
         if !self.occupy() {
-            return open.push(closed);
+            return open.push(CLOSED);
         }
         // SAFETY: the thread is busy, and the borrow ends here.
         let ring = unsafe { self.ring() };
-        let (what, place, operands) = describe(ring);
         let session = ring.session;
         let parent = open.last().filter(|parent| parent.session == session);
+        let subject = describe(ring, parent);
         let up = parent.map_or(0, |parent| u32::try_from(ring.begun - parent.id).unwrap_or(0));
         let (allocated, freed) = (self.allocated.get(), self.freed.get());
         let start = ticks();
-        let record = Record { what, place, start, end: OPEN, up, operands, allocated: 0, freed: 0, node: 0 };
-        let (id, place) = ring.push(record);
-        open.push(Open { session, id, place, allocated, freed, occupies });
+        let operands = subject.operands;
+        let (id, place) = ring.push(Record { subject, start, end: OPEN, up, allocated, freed, node: 0 });
+        let (args, arg_count) = (args.as_ptr().addr(), args.len() as u32);
+        open.push(Open { session, id, place, args, arg_count, operands, occupies });
         if !occupies {
             self.release();
         }
@@ -262,8 +290,8 @@ impl Local {
             && let Some(record) = ring.record(&span)
         {
             record.end = now;
-            record.allocated = allocated.wrapping_sub(span.allocated);
-            record.freed = freed.wrapping_sub(span.freed);
+            record.allocated = allocated.wrapping_sub(record.allocated);
+            record.freed = freed.wrapping_sub(record.freed);
         }
         self.release();
     }
@@ -292,29 +320,35 @@ struct Recorder;
 impl SpanListener for Recorder {
     fn begin(&self, span: &Span<'_>) {
         let shapes = SETTINGS.shapes.load(Ordering::Relaxed);
+        let args = match *span {
+            Span::Call { args, .. } => args,
+            _ => &[],
+        };
         let _ = LOCAL.try_with(|local| {
-            local.begin(true, |ring| match *span {
+            local.begin(true, args, |ring, parent| match *span {
                 Span::Call { op, form, args, site } => {
                     let operands = if shapes { ring.operands.of_call(args) } else { NO_OPERANDS };
-                    (What::Call(op, form), Place::Here(site), operands)
+                    Subject { op: Some(op), site: Some(site), operands, ..Subject::new(What::Call(form)) }
                 }
                 Span::Kernel { op, args, outs } => {
-                    let operands = if shapes { ring.operands.of_kernel(op, args, outs) } else { NO_OPERANDS };
-                    (What::Kernel(op), Place::Unknown, operands)
+                    // The arguments of most kernels are those of their call, which are known already.
+                    let known = || parent.and_then(|call| call.operands_of(args));
+                    let operands =
+                        if shapes { ring.operands.of_kernel(op, args, known(), outs) } else { NO_OPERANDS };
+                    Subject { op: Some(op), operands, ..Subject::new(What::Kernel) }
                 }
                 Span::Backward { name, op, .. } => {
-                    let name = ring.name(name);
-                    (What::Backward(op, name), Place::Unknown, NO_OPERANDS)
+                    Subject { op, name: ring.name(name), ..Subject::new(What::Backward) }
                 }
                 Span::Step { op, site } => {
-                    let place = match site {
-                        StepSite::Unknown => Place::Unknown,
-                        StepSite::Here(location) => Place::Here(location),
-                        StepSite::Elsewhere(text) => Place::Elsewhere(ring.name(text)),
+                    let (site, elsewhere) = match site {
+                        StepSite::Unknown => (None, Name::NONE),
+                        StepSite::Here(location) => (Some(location), Name::NONE),
+                        StepSite::Elsewhere(text) => (None, ring.name(text)),
                     };
-                    (What::Step(op), place, NO_OPERANDS)
+                    Subject { op: Some(op), site, elsewhere, ..Subject::new(What::Step) }
                 }
-                Span::Phase { name } => (What::Range(ring.name(name)), Place::Unknown, NO_OPERANDS),
+                Span::Phase { name } => Subject { name: ring.name(name), ..Subject::new(What::Range) },
             });
             if let Span::Backward { node, .. } = *span {
                 local.note_node(node);
@@ -354,7 +388,7 @@ pub(crate) fn is_recording() -> bool {
 /// Opens a range in this thread.
 pub(crate) fn begin_range(name: &str) {
     let _ = LOCAL.try_with(|local| {
-        local.begin(false, |ring| (What::Range(ring.name(name)), Place::Unknown, NO_OPERANDS));
+        local.begin(false, &[], |ring, _| Subject { name: ring.name(name), ..Subject::new(What::Range) });
     });
 }
 

@@ -3,9 +3,6 @@
 //! In: arguments and results. Out: a number; the same for the same operator, shapes, strides, dtypes and attributes. A
 //! combination that was seen before allocates nothing.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use opsmith_runtime::arg::Arg;
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::tensor::Tensor;
@@ -13,45 +10,134 @@ use opsmith_runtime::{Scalar, Text};
 
 use crate::model::{Operands, RecordedArg, TensorShape};
 
-/// The operands that a thread has seen.
+/// The operands that a thread has seen: a hash table whose keys are words, probed without allocating.
 #[derive(Default)]
 pub(crate) struct Interner {
-    numbers: HashMap<Box<[u64]>, u32, BuildHasherDefault<WordHasher>>,
+    /// The numbers of combinations where their hashes point, or the next free place after it; [`FREE`] for none. A power of two
+    /// of them, of which at most half are taken.
+    slots: Vec<u32>,
+    /// The hash and the words of each combination.
+    keys: Vec<(u64, Box<[u64]>)>,
     pub seen: Vec<Operands>,
     /// The words of the operands at hand; kept for its capacity.
     words: Vec<u64>,
 }
 
+/// A slot without a number.
+const FREE: u32 = u32::MAX;
+
 impl Interner {
     /// The number of a call's operands.
     pub fn of_call(&mut self, args: &[Arg<'_>]) -> u32 {
+        self.words.clear();
+        self.words.push(0);
+        args.iter().for_each(|arg| put_arg(&mut self.words, arg));
         self.number(None, args, &[])
     }
 
-    /// The number of a kernel's operands and results, with its operations.
-    pub fn of_kernel(&mut self, op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> u32 {
+    /// The number of a kernel's operands and results, with its operations; `call` is the number of a call with the same
+    /// arguments, if there is one.
+    pub fn of_kernel(
+        &mut self,
+        op: &'static OpDef,
+        args: &[Arg<'_>],
+        call: Option<u32>,
+        outs: &[Tensor],
+    ) -> u32 {
+        self.words.clear();
+        // An address is even, so that the first word tells the kind of the key.
+        let address = std::ptr::from_ref(op).addr() as u64;
+        match call {
+            Some(number) => self.words.extend([address | 1, u64::from(number)]),
+            None => {
+                self.words.push(address);
+                args.iter().for_each(|arg| put_arg(&mut self.words, arg));
+            }
+        }
+        self.words.push(outs.len() as u64);
+        outs.iter().for_each(|out| put_tensor(&mut self.words, out));
         self.number(Some(op), args, outs)
     }
 
+    /// The number of the words at hand.
+    #[inline]
     fn number(&mut self, kernel_of: Option<&'static OpDef>, args: &[Arg<'_>], outs: &[Tensor]) -> u32 {
-        let words = &mut self.words;
-        words.clear();
-        words.push(kernel_of.map_or(0, |op| std::ptr::from_ref(op).addr() as u64));
-        args.iter().for_each(|arg| put_arg(words, arg));
-        words.push(outs.len() as u64);
-        outs.iter().for_each(|out| put_tensor(words, out));
-        if let Some(number) = self.numbers.get(&words[..]) {
-            return *number;
+        let hash = hash(&self.words);
+        match self.find(hash) {
+            Some(number) => number,
+            None => self.add(hash, kernel_of, args, outs),
         }
+    }
+
+    #[cold]
+    fn add(
+        &mut self,
+        hash: u64,
+        kernel_of: Option<&'static OpDef>,
+        args: &[Arg<'_>],
+        outs: &[Tensor],
+    ) -> u32 {
         let number = self.seen.len() as u32;
         self.seen.push(Operands {
             args: args.iter().map(operand).collect(),
             outs: outs.iter().map(shape_of).collect(),
             flops: kernel_of.and_then(|op| op.flops.of_call(args, outs)),
         });
-        self.numbers.insert(words.as_slice().into(), number);
+        self.keys.push((hash, self.words.as_slice().into()));
+        self.place(number);
         number
     }
+
+    /// The number of the words at hand, if they were seen.
+    #[inline]
+    fn find(&self, hash: u64) -> Option<u32> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut slot = hash as usize & mask;
+        loop {
+            let number = self.slots[slot];
+            if number == FREE {
+                return None;
+            }
+            let (known, words) = &self.keys[number as usize];
+            if *known == hash && **words == *self.words {
+                return Some(number);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    /// Puts a new number into the table, which grows if half of it is taken.
+    fn place(&mut self, number: u32) {
+        if 2 * self.keys.len() > self.slots.len() {
+            self.slots.clear();
+            self.slots.resize((4 * self.keys.len()).next_power_of_two().max(64), FREE);
+            (0..number).for_each(|number| self.put(number));
+        }
+        self.put(number);
+    }
+
+    fn put(&mut self, number: u32) {
+        let mask = self.slots.len() - 1;
+        let mut slot = self.keys[number as usize].0 as usize & mask;
+        while self.slots[slot] != FREE {
+            slot = (slot + 1) & mask;
+        }
+        self.slots[slot] = number;
+    }
+}
+
+/// A hash of words: products of pairs, which do not wait for each other, folded to 64 bits.
+#[inline]
+fn hash(words: &[u64]) -> u64 {
+    const ODD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
+    let folded = |a: u64, b: u64| {
+        let product = u128::from(a ^ ODD[0]) * u128::from(b ^ ODD[1]);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let (pairs, rest) = words.as_chunks::<2>();
+    let hash = pairs.iter().fold(words.len() as u64, |hash, [a, b]| hash.rotate_left(23) ^ folded(*a, *b));
+    let hash = rest.iter().fold(hash, |hash, last| hash.rotate_left(23) ^ folded(*last, 0));
+    folded(hash, 0)
 }
 
 fn shape_of(tensor: &Tensor) -> TensorShape {
@@ -144,7 +230,8 @@ fn put_tensor(words: &mut Vec<u64>, tensor: &Tensor) {
         (layout.sizes.len() as u64) << 32 | (device.backend.index() as u64) << 16 | tensor.dtype() as u64,
     );
     words.push(device.index as u64);
-    words.extend(layout.sizes.iter().chain(layout.strides.iter()).map(|&number| number as u64));
+    words.extend(layout.sizes.iter().map(|&size| size as u64));
+    words.extend(layout.strides.iter().map(|&stride| stride as u64));
 }
 
 fn put_scalar(words: &mut Vec<u64>, scalar: &Scalar) {
@@ -221,28 +308,26 @@ fn put_arg(words: &mut Vec<u64>, arg: &Arg<'_>) {
     }
 }
 
-/// A hash of words: a multiplication and a rotation each.
-#[derive(Default)]
-struct WordHasher(u64);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Hasher for WordHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
+    #[test]
+    fn equal_operands_have_one_number_and_others_another() {
+        let mut interner = Interner::default();
+        // More than the table has at first, so that it grows.
+        let number = |interner: &mut Interner, size: i64| {
+            interner.of_call(&[Arg::Int(size), Arg::Ints(&[1, size]), Arg::Bool(size % 2 == 0)])
+        };
+        let first: Vec<u32> = (0..1000).map(|size| number(&mut interner, size)).collect();
+        assert_eq!(first, (0..1000).collect::<Vec<u32>>());
+        let again: Vec<u32> = (0..1000).map(|size| number(&mut interner, size)).collect();
+        assert_eq!(again, first);
+        assert_eq!(interner.seen.len(), 1000);
+        assert_eq!(interner.seen[7].text(), "7, [1, 7], false");
+        // The order of words counts, and where a list ends.
+        let lists = [[&[1, 2][..], &[3]], [&[1], &[2, 3]], [&[2, 1], &[3]]];
+        let numbers = lists.map(|[a, b]| interner.of_call(&[Arg::Ints(a), Arg::Ints(b)]));
+        assert_eq!(numbers, [1000, 1001, 1002]);
     }
 }

@@ -5,31 +5,50 @@ use std::panic::Location;
 use opsmith_runtime::library::Form;
 use opsmith_runtime::op::OpDef;
 
-/// The subject of a record.
-#[derive(Clone, Copy)]
+/// Kind of a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     /// A call of an operator.
-    Call(&'static OpDef, Form),
+    Call(Form),
     /// A kernel of an operator.
-    Kernel(&'static OpDef),
+    Kernel,
     /// A node of backward, of an operator if it is one.
-    Backward(Option<&'static OpDef>, Name),
+    Backward,
     /// A step of a graph.
-    Step(&'static OpDef),
+    Step,
     /// A part of a program's work, or a range that user code named.
-    Range(Name),
+    Range,
 }
 
 /// The number of a text in the names of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Name(pub u32);
 
-/// Where a span was called.
+impl Name {
+    /// No text.
+    pub const NONE: Name = Name(u32::MAX);
+}
+
+/// The subject of a record. Its fields are words rather than enums with data, which are copied through memory.
 #[derive(Clone, Copy)]
-pub(crate) enum Place {
-    Unknown,
-    Here(&'static Location<'static>),
-    Elsewhere(Name),
+pub(crate) struct Subject {
+    pub what: What,
+    /// The operator, of a call, a kernel, a step, and of most nodes of backward.
+    pub op: Option<&'static OpDef>,
+    /// The name of a node of backward or of a range.
+    pub name: Name,
+    /// The site in this program, or else the text of one.
+    pub site: Option<&'static Location<'static>>,
+    pub elsewhere: Name,
+    /// The number of the operands.
+    pub operands: u32,
+}
+
+impl Subject {
+    /// A subject without operator, name, site and operands.
+    pub fn new(what: What) -> Subject {
+        Subject { what, op: None, name: Name::NONE, site: None, elsewhere: Name::NONE, operands: NO_OPERANDS }
+    }
 }
 
 /// The number of a thread's operands; none were recorded if it is `NO_OPERANDS`.
@@ -41,15 +60,12 @@ pub(crate) const OPEN: u64 = 0;
 /// A span.
 #[derive(Clone, Copy)]
 pub(crate) struct Record {
-    pub what: What,
-    pub place: Place,
+    pub subject: Subject,
     pub start: u64,
     pub end: u64,
     /// Distance to the record of the enclosing span of this thread; 0 for the outermost.
     pub up: u32,
-    /// The number of the operands.
-    pub operands: u32,
-    /// Bytes that the span's thread allocated and freed meanwhile.
+    /// Bytes that the span's thread allocated and freed meanwhile; until it ends, those from the thread's first to the span.
     pub allocated: u64,
     pub freed: u64,
     /// The node of backward: of a call, the one it was recorded as; 0 for none.
