@@ -197,6 +197,7 @@ enum Order {
     Average,
     Calls,
     Memory,
+    Device,
     Name,
 }
 
@@ -288,6 +289,7 @@ fn table(show: &Show) -> Result<String> {
         Order::Average => SortBy::AverageTime,
         Order::Calls => SortBy::Calls,
         Order::Memory => SortBy::SelfMemory,
+        Order::Device => SortBy::SelfDeviceTime,
         Order::Name => SortBy::Name,
     };
     let profile = with_limits(load(&show.profile)?, show.limits);

@@ -43,7 +43,7 @@ use crate::error::Result;
 use crate::library::{Named, declared};
 use crate::op::OpDef;
 use crate::tensor::Tensor;
-use crate::{allocator, autograd, boxed, dispatch, op};
+use crate::{allocator, autograd, backend, boxed, dispatch, op};
 
 /// The size of a dimension that inference does not know.
 pub const UNKNOWN_DIM: i64 = op::UNKNOWN_DIM;
@@ -126,6 +126,11 @@ pub fn withdraw(op: &'static OpDef) {
 /// or, with negative bytes, frees it; or to none. The first function given is the only one.
 pub fn profile_blocks(profiler: Option<fn(usize, isize)>) {
     allocator::profile_blocks(profiler);
+}
+
+/// As [`profile_blocks`], of the memory of devices.
+pub fn profile_device_blocks(profiler: Option<backend::DeviceBlockProfiler>) {
+    backend::profile_blocks(profiler);
 }
 
 /// The user's folder of caches: `OPSMITH_CACHE_DIR`, or `opsmith` in `XDG_CACHE_HOME` or `~/.cache`; `None` if

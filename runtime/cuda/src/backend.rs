@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use opsmith_core::Backend;
 use opsmith_runtime::backend::{
-    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, Queue, StreamId, Ticket,
+    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, Mark, Queue, StreamId, Ticket,
 };
 use opsmith_runtime::{Result, Scalar};
 
@@ -15,6 +15,7 @@ use crate::compile::Function;
 use crate::device::{device, existing};
 use crate::driver;
 use crate::launch;
+use crate::marks;
 use crate::movement::{self, Place};
 use crate::stream;
 
@@ -117,6 +118,18 @@ unsafe impl DeviceRuntime for Cuda {
 
     fn submitted(&self, queue: Queue) -> Result<()> {
         if launch::is_synchronous() { stream::of(queue)?.synchronize() } else { Ok(()) }
+    }
+
+    fn mark(&self, queue: Queue) -> Result<Mark> {
+        marks::mark(stream::of(queue)?)
+    }
+
+    fn nanoseconds_between(&self, index: u16, first: Mark, second: Mark) -> Result<f64> {
+        marks::nanoseconds_between(driver::context(index)?, first, second)
+    }
+
+    fn forget(&self, index: u16, mark: Mark) {
+        marks::forget(index, mark);
     }
 
     fn function(&self, index: u16, source: &'static DeviceSource, instance: &str) -> Result<FunctionId> {

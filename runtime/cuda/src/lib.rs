@@ -14,6 +14,7 @@ mod device;
 mod driver;
 mod geometry;
 mod launch;
+mod marks;
 mod memory;
 mod movement;
 mod settings;

@@ -1,5 +1,7 @@
 //! Events summed by operator, operands, kernel or call site.
 
+mod devices;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -33,6 +35,8 @@ pub enum SortBy {
     Calls,
     /// Bytes kept, without those of the operators inside.
     SelfMemory,
+    /// Time of kernels on devices, without that of the operators inside.
+    SelfDeviceTime,
     /// Name, from A to Z.
     Name,
 }
@@ -58,8 +62,16 @@ pub struct AveragesRow {
     pub moved: u64,
     /// Arithmetic operations of the kernels in them whose entries tell them.
     pub flops: u64,
-    /// The least time of the kernels in them on this machine, in nanoseconds; 0 without its limits.
+    /// The least time of the kernels in them on this machine, in nanoseconds; 0 without its limits, and for kernels on devices.
     pub least_ns: f64,
+    /// Time of their kernels on devices, without those of the events inside, in nanoseconds.
+    pub device_self_ns: u64,
+    /// Time of the kernels in them on devices.
+    pub device_total_ns: u64,
+    /// Bytes of devices that they allocated and did not release, without those of the events inside.
+    pub device_self_memory: i64,
+    /// Bytes of devices that they allocated and did not release.
+    pub device_total_memory: i64,
 }
 
 /// The rows of a profile, with its totals.
@@ -72,6 +84,8 @@ pub struct Averages {
     total_ns: u64,
     duration_ns: u64,
     has_shapes: bool,
+    /// Whether the profile has work of devices.
+    has_devices: bool,
     limits: Option<Limits>,
     notes: Vec<String>,
 }
@@ -85,6 +99,7 @@ impl Profile {
             if folded { self.without_kernels() } else { (self.self_times(), self.self_memory()) };
         let moved = self.of_kernels(Operands::bytes);
         let flops = self.of_kernels(|operands| operands.flops.unwrap_or(0));
+        let (device_time, device_memory) = (self.device_times(folded), self.device_memory(folded));
         // In picoseconds, so that sums are of integers.
         let least = |limits: &Limits| self.of_kernels(|operands| (least_ns(limits, operands) * 1e3) as u64);
         let least = self.limits.as_ref().map(least);
@@ -107,12 +122,16 @@ impl Profile {
             row.calls += 1;
             row.self_ns += self_times[index];
             row.self_memory += self_memory[index];
+            row.device_self_ns += device_time.own[index];
+            row.device_self_memory += device_memory.own[index];
             if !self.ancestors(event).any(|outer| row_of[outer] == Some(number)) {
                 row.total_ns += event.duration_ns;
                 row.total_memory += event.allocated as i64 - event.freed as i64;
                 row.moved = row.moved.saturating_add(moved[index]);
                 row.flops = row.flops.saturating_add(flops[index]);
                 row.least_ns += least.as_ref().map_or(0.0, |least| least[index] as f64 / 1e3);
+                row.device_total_ns += device_time.total[index];
+                row.device_total_memory += device_memory.total[index];
             }
         }
         let total_ns = rows.iter().map(|row| row.self_ns).sum();
@@ -123,6 +142,7 @@ impl Profile {
             total_ns,
             duration_ns: self.duration_ns,
             has_shapes: self.has_shapes,
+            has_devices: !self.devices.is_empty(),
             limits: self.limits.clone(),
             notes: self.notes.clone(),
         }
@@ -168,6 +188,10 @@ impl Profile {
             moved: 0,
             flops: 0,
             least_ns: 0.0,
+            device_self_ns: 0,
+            device_total_ns: 0,
+            device_self_memory: 0,
+            device_total_memory: 0,
         }
     }
 
@@ -211,6 +235,9 @@ impl Profile {
 ///
 /// Arithmetic on 64-bit floats takes twice the time of that on others.
 fn least_ns(limits: &Limits, operands: &Operands) -> f64 {
+    if operands.inputs().chain(&operands.outs).any(|tensor| tensor.device != "cpu") {
+        return 0.0;
+    }
     let moving = operands.bytes() as f64 / limits.copy_gb_s;
     let is_double = |name: &str| matches!(name, "float64" | "complex128");
     let wide = operands.inputs().chain(&operands.outs).any(|tensor| is_double(&tensor.dtype));
@@ -220,6 +247,11 @@ fn least_ns(limits: &Limits, operands: &Operands) -> f64 {
 }
 
 impl AveragesRow {
+    /// The time in which its kernels move bytes and compute: that of devices if they are on some.
+    pub(crate) fn working_ns(&self) -> u64 {
+        if self.device_total_ns > 0 { self.device_total_ns } else { self.total_ns }
+    }
+
     /// The share of its time that its kernels need at least; empty if it has none, or limits were not measured.
     pub(crate) fn of_limit(&self) -> String {
         if self.least_ns > 0.0 { percent(self.least_ns, self.total_ns as f64) } else { String::new() }
@@ -238,6 +270,7 @@ impl Averages {
             SortBy::AverageTime => self.rows.sort_by_key(|row| Reverse(row.total_ns / row.calls.max(1))),
             SortBy::Calls => self.rows.sort_by_key(|row| Reverse(row.calls)),
             SortBy::SelfMemory => self.rows.sort_by_key(|row| Reverse(row.self_memory)),
+            SortBy::SelfDeviceTime => self.rows.sort_by_key(|row| Reverse(row.device_self_ns)),
             SortBy::Name => {}
         }
         self
@@ -249,8 +282,8 @@ impl Averages {
         Averages { limit, ..self }
     }
 
-    /// The rows as text. GB/s are those of the bytes that kernels have to move at least, and GFLOP/s those of their arithmetic,
-    /// over the row's total time; with limits that were measured, the share that the least time of the kernels has of it: the
+    /// The rows as text; columns for devices if the profile has work of some. GB/s are those of the bytes that kernels have to
+    /// move at least, and GFLOP/s those of their arithmetic, over the row's total time, of devices if it has one; with limits that were measured, the share that the least time of the kernels has of it: the
     /// time of moving their bytes as fast as this machine copies, or of their arithmetic as fast as it computes.
     pub fn table(&self) -> String {
         let detail = match self.group {
@@ -271,6 +304,17 @@ impl Averages {
             "CPU mem",
             "Calls",
         ]);
+        if self.has_devices {
+            head.extend([
+                "Self device %",
+                "Self device",
+                "Device total",
+                "Device avg",
+                "Self device mem",
+                "Device mem",
+            ]);
+        }
+        let device_ns: u64 = self.rows.iter().map(|row| row.device_self_ns).sum();
         if self.has_shapes {
             head.extend(["GB/s", "GFLOP/s"]);
         }
@@ -291,8 +335,18 @@ impl Averages {
                 bytes(row.total_memory),
                 row.calls.to_string(),
             ]);
+            if self.has_devices {
+                cells.extend([
+                    percent(row.device_self_ns as f64, device_ns as f64),
+                    time(row.device_self_ns),
+                    time(row.device_total_ns),
+                    time(row.device_total_ns / row.calls.max(1)),
+                    bytes(row.device_self_memory),
+                    bytes(row.device_total_memory),
+                ]);
+            }
             if self.has_shapes {
-                cells.extend([rate(row.moved, row.total_ns), rate(row.flops, row.total_ns)]);
+                cells.extend([rate(row.moved, row.working_ns()), rate(row.flops, row.working_ns())]);
             }
             if self.has_shapes && self.limits.is_some() {
                 cells.push(row.of_limit());
@@ -304,6 +358,9 @@ impl Averages {
             text += &format!("… and {left} more\n");
         }
         text += &format!("Self CPU in all: {}, of {}\n", time(self.total_ns), time(self.duration_ns));
+        if self.has_devices {
+            text += &format!("Self device in all: {}\n", time(device_ns));
+        }
         self.notes.iter().for_each(|note| text += &format!("note: {note}\n"));
         text
     }
@@ -311,12 +368,23 @@ impl Averages {
     /// The rows as CSV, with a head, in nanoseconds and bytes.
     pub fn csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-        let mut text =
-            String::from("name,detail,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes,flops\n");
+        let mut text = String::from(
+            "name,detail,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes,flops,device_self_ns,device_total_ns,device_self_memory,device_total_memory\n",
+        );
         for row in &self.rows {
             let numbers = format!(
-                "{},{},{},{},{},{},{}",
-                row.calls, row.self_ns, row.total_ns, row.self_memory, row.total_memory, row.moved, row.flops
+                "{},{},{},{},{},{},{},{},{},{},{}",
+                row.calls,
+                row.self_ns,
+                row.total_ns,
+                row.self_memory,
+                row.total_memory,
+                row.moved,
+                row.flops,
+                row.device_self_ns,
+                row.device_total_ns,
+                row.device_self_memory,
+                row.device_total_memory
             );
             text += &format!("{},{},{numbers}\n", quoted(&row.name), quoted(&row.detail));
         }

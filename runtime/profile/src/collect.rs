@@ -5,12 +5,15 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use opsmith_core::Backend;
+use opsmith_runtime::Device;
 use opsmith_runtime::library::Form;
 use opsmith_runtime::op::OpDef;
 
-use crate::model::{Change, DEEPEST, Event, Kind, Operands, Profile, ProfiledOp, Thread};
+use crate::model::{Change, DEEPEST, DeviceSpan, Event, Kind, Operands, Profile, ProfiledOp, Thread};
 use crate::recorder::Ring;
 use crate::recorder::clock::Scale;
+use crate::recorder::launches::clear_clocks;
 use crate::recorder::record::{NO_OPERANDS, Name, OPEN, Record, What};
 
 /// Interned values, by their recorded form.
@@ -39,13 +42,36 @@ pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) {
         texts: Numbers::new(),
         sites: Numbers::new(),
         operands: Numbers::new(),
+        devices: Numbers::new(),
+        streams: HashMap::new(),
+        untimed: 0,
     };
     for ring in rings {
         collect_thread(profile, &mut numbers, ring, scale);
     }
+    clear_clocks();
     profile.changes.sort_by_key(|change| change.at_ns);
+    order_device_spans(profile);
+    if numbers.untimed > 0 {
+        profile.notes.push(format!("the times of {} kernels on devices are missing", numbers.untimed));
+    }
     drop_deepest(profile);
     give_sites(profile);
+}
+
+/// Orders the kernels of devices by stream and time. A stream runs one after another; clocks that are not that exact may
+/// tell otherwise.
+fn order_device_spans(profile: &mut Profile) {
+    profile.device_spans.sort_by_key(|span| (span.device, span.stream, span.start_ns, span.event));
+    for index in 1..profile.device_spans.len() {
+        let before = profile.device_spans[index - 1];
+        let span = &mut profile.device_spans[index];
+        if (before.device, before.stream) == (span.device, span.stream) && span.start_ns < before.end_ns() {
+            let end = span.end_ns().max(before.end_ns());
+            span.start_ns = before.end_ns();
+            span.duration_ns = end - span.start_ns;
+        }
+    }
 }
 
 /// Drops events inside of more than [`DEEPEST`] others, so that whatever goes through a profile needs a bounded stack.
@@ -72,6 +98,10 @@ fn drop_deepest(profile: &mut Profile) {
             change.event = profile.events[event as usize].parent;
         }
         change.event = change.event.map(|event| numbers[event as usize]);
+    }
+    profile.device_spans.retain(|span| depths[span.event as usize] <= DEEPEST);
+    for span in &mut profile.device_spans {
+        span.event = numbers[span.event as usize];
     }
     let mut depths = depths.into_iter();
     profile.events.retain(|_| depths.next().is_some_and(|depth| depth <= DEEPEST));
@@ -121,6 +151,22 @@ struct All {
     /// By file, line and column.
     sites: Numbers<(*const u8, u32, u32)>,
     operands: Numbers<Operands>,
+    devices: Numbers<Device>,
+    /// Numbers of the streams of each device.
+    streams: HashMap<(u32, u64), u32>,
+    /// Kernels on devices whose times are not known.
+    untimed: u64,
+}
+
+impl All {
+    fn device(&mut self, device: Device, profile: &mut Profile) -> u32 {
+        self.devices.number(device, &mut profile.devices, || device.to_string())
+    }
+
+    fn stream(&mut self, device: u32, stream: u64) -> u32 {
+        let next = self.streams.keys().filter(|(of, _)| *of == device).count() as u32;
+        *self.streams.entry((device, stream)).or_insert(next)
+    }
 }
 
 fn collect_thread(profile: &mut Profile, numbers: &mut All, ring: Ring, scale: Scale) {
@@ -159,7 +205,18 @@ fn collect_thread(profile: &mut Profile, numbers: &mut All, ring: Ring, scale: S
         let change = &ring.changes[(number % capacity) as usize];
         let event = (change.inside != u64::MAX).then(|| event_of(change.inside)).flatten();
         let at_ns = scale.nanoseconds(change.at);
-        profile.changes.push(Change { at_ns, address: change.address, bytes: change.bytes, thread, event });
+        let device = (change.device != Device::CPU).then(|| numbers.device(change.device, profile));
+        let (address, bytes) = (change.address, change.bytes);
+        profile.changes.push(Change { at_ns, address, bytes, thread, event, device });
+    }
+    let (times, untimed) = ring.launches.times(scale);
+    numbers.untimed += untimed;
+    for time in times {
+        let Some(event) = event_of(time.record) else { continue };
+        let device = numbers.device(time.device, profile);
+        let stream = numbers.stream(device, time.stream);
+        let (start_ns, duration_ns) = (time.start_ns, time.duration_ns);
+        profile.device_spans.push(DeviceSpan { event, device, stream, start_ns, duration_ns });
     }
 }
 
@@ -191,7 +248,7 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
     let op_name = |name: &dyn Fn(&OpDef) -> String| subject.op.map_or_else(String::new, name);
     let (kind, name) = match subject.what {
         What::Call(form) => (Kind::Call, op_name(&|op| form_name(op, form).to_owned())),
-        What::Kernel => (Kind::Kernel, op_name(&kernel_name)),
+        What::Kernel(backend) => (Kind::Kernel, op_name(&|op| kernel_name(op, backend))),
         What::Backward => (Kind::Backward, format!("backward of {}", text(subject.name))),
         What::Step => (Kind::Step, op_name(&|op| op.name.to_owned())),
         What::Range => (Kind::Range, text(subject.name).to_owned()),
@@ -247,9 +304,9 @@ pub(crate) fn form_name(op: &OpDef, form: Form) -> &'static str {
     name.unwrap_or(op.name)
 }
 
-/// The name of an operator's kernel on the host in the spec, or that its expression is the kernel.
-fn kernel_name(op: &OpDef) -> String {
-    match op.kernels.source(opsmith_core::Backend::Cpu) {
+/// The name of an operator's kernel for a backend in the spec, or that its expression is the kernel.
+fn kernel_name(op: &OpDef, backend: Backend) -> String {
+    match op.kernels.source(backend) {
         "" => format!("kernel of {}", op.name),
         source => source.to_owned(),
     }

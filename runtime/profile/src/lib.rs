@@ -37,7 +37,9 @@ pub use diff::{Diff, DiffRow};
 pub use error::ProfileError;
 pub use export::{Owner, Timeline};
 pub use limits::Limits;
-pub use model::{Change, Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape, Thread};
+pub use model::{
+    Change, DeviceSpan, Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape, Thread,
+};
 pub use session::{ProfileOptions, Profiler, Range, profile, profile_with, range};
 #[cfg(feature = "tracing")]
 pub use spans::report_to_tracing;

@@ -3,6 +3,8 @@
 //! In: the records of a session, or a file. Out: plain data without references to the program that it came from, so that
 //! another program reads it. Texts and operands stand once.
 
+mod check;
+
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 
@@ -45,6 +47,12 @@ pub struct Profile {
     pub events: Vec<Event>,
     /// Changes of memory, in the order of time.
     pub changes: Vec<Change>,
+    /// Devices other than the host that events name.
+    #[serde(default)]
+    pub devices: Vec<String>,
+    /// Kernels on these devices, of each stream in the order of time.
+    #[serde(default)]
+    pub device_spans: Vec<DeviceSpan>,
     /// Gaps of the profile, a sentence each.
     pub notes: Vec<String>,
     /// Measured limits of the machine.
@@ -169,6 +177,31 @@ pub struct Change {
     pub thread: u32,
     /// The innermost event that it was in.
     pub event: Option<u32>,
+    /// Number of the memory's device; `None` for the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u32>,
+}
+
+/// A kernel on a device: a part of the time of one of its streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceSpan {
+    /// The event of the kernel, which submitted it.
+    pub event: u32,
+    /// Number of the device.
+    pub device: u32,
+    /// Number of the stream among those of its device, from 0.
+    pub stream: u32,
+    /// Its beginning, in nanoseconds after the profile's; that of the device's clock, which is set by the host's.
+    pub start_ns: u64,
+    /// Its duration.
+    pub duration_ns: u64,
+}
+
+impl DeviceSpan {
+    /// Its end, in nanoseconds after the profile's beginning.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns + self.duration_ns
+    }
 }
 
 /// The operands of a call.
@@ -291,6 +324,8 @@ impl Profile {
             operands: Vec::new(),
             events: Vec::new(),
             changes: Vec::new(),
+            devices: Vec::new(),
+            device_spans: Vec::new(),
             notes: Vec::new(),
             limits: None,
         }
@@ -324,48 +359,6 @@ impl Profile {
             Ok(profile)
         };
         load().map_err(|error: ProfileError| error.in_file(path))
-    }
-
-    /// Whether all numbers refer to something, and events of a thread nest.
-    fn check(&self) -> Result<(), String> {
-        if self.format != FORMAT {
-            return Err(format!("its format is {}, and this program reads {FORMAT}", self.format));
-        }
-        let within =
-            |number: Option<u32>, count: usize| number.is_none_or(|number| (number as usize) < count);
-        for (index, event) in self.events.iter().enumerate() {
-            let parent = event.parent.map(|parent| parent as usize);
-            let inside = parent.is_none_or(|parent| {
-                parent < index && {
-                    let outer = &self.events[parent];
-                    outer.thread == event.thread
-                        && outer.start_ns <= event.start_ns
-                        && event
-                            .start_ns
-                            .checked_add(event.duration_ns)
-                            .is_some_and(|end| end <= outer.end_ns())
-                }
-            });
-            let known = within(event.operator, self.operators.len())
-                && within(Some(event.name), self.texts.len())
-                && within(event.site, self.texts.len())
-                && within(event.operands, self.operands.len())
-                && within(Some(event.thread), self.threads.len())
-                && event.start_ns.checked_add(event.duration_ns).is_some();
-            if !inside || !known {
-                return Err(format!("its event {index} refers to what is not there"));
-            }
-        }
-        if self.depths().iter().any(|depth| *depth > DEEPEST) {
-            return Err(format!("an event is inside of more than {DEEPEST} others"));
-        }
-        let known = |change: &Change| {
-            within(change.event, self.events.len()) && within(Some(change.thread), self.threads.len())
-        };
-        if !self.changes.iter().all(known) {
-            return Err("a change of memory refers to what is not there".to_owned());
-        }
-        Ok(())
     }
 
     /// The profile with limits, of which tables then give the kernels' share.

@@ -4,11 +4,37 @@
 //! of the streams that use it. Must not know storages.
 
 use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 use super::{DeviceRuntime, Queue, Ticket, Work};
 use crate::device::Device;
 use crate::error::Result;
 use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Receives the device of a block, its address and its bytes, negative if it is released.
+pub type DeviceBlockProfiler = fn(Device, usize, isize);
+
+static PROFILER: OnceLock<DeviceBlockProfiler> = OnceLock::new();
+static PROFILED: AtomicBool = AtomicBool::new(false);
+
+/// Reports each block of device memory to a function of this process, in the thread that allocates or releases it, or to none.
+/// The first function given is the only one.
+pub fn profile_blocks(profiler: Option<DeviceBlockProfiler>) {
+    if let Some(profiler) = profiler {
+        PROFILER.get_or_init(|| profiler);
+    }
+    PROFILED.store(profiler.is_some(), Ordering::SeqCst);
+}
+
+#[inline]
+fn report(device: Device, start: NonNull<u8>, bytes: isize) {
+    if PROFILED.load(Ordering::Relaxed)
+        && let Some(profiler) = PROFILER.get()
+    {
+        profiler(device, start.addr().get(), bytes);
+    }
+}
 
 /// Memory of a device, and the ticket of its last use.
 pub struct DeviceMemory {
@@ -43,6 +69,7 @@ impl DeviceMemory {
         let stream = runtime.stream(device.index)?;
         let start = runtime.allocate(device.index, bytes)?;
         let mut memory = DeviceMemory { runtime, device, start, bytes, last_use: AtomicU64::new(0) };
+        report(device, start, bytes as isize);
         // Earlier work of this stream may still use the memory, so the first use on another stream follows it.
         let first = runtime.ticket(Queue { device: device.index, stream })?;
         memory.last_use = AtomicU64::new(first.0);
@@ -85,6 +112,7 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
+        report(self.device, self.start, -(self.bytes as isize));
         // SAFETY: the memory came from this runtime with this number of bytes, and the owner had the last reference to
         // it.
         unsafe { self.runtime.release(self.device.index, self.start, self.bytes, self.last_use()) };

@@ -18,7 +18,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
-pub use memory::DeviceMemory;
+pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
 pub use work::Work;
 
 /// A stream of a device: a queue whose work runs in submission order. The number is chosen by the backend.
@@ -29,6 +29,10 @@ pub struct StreamId(pub u64);
 /// passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ticket(pub u64);
+
+/// A moment of a stream by its device's clock. The number is chosen by the backend; 0 where devices have no clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mark(pub u64);
 
 /// A stream of a device of the backend.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -181,6 +185,30 @@ pub unsafe trait DeviceRuntime: Sync {
     fn submitted(&self, queue: Queue) -> Result<()> {
         _ = queue;
         Ok(())
+    }
+
+    /// The moment when a stream passes this point, for profilers. It is kept until it is given to [`DeviceRuntime::forget`].
+    ///
+    /// # Errors
+    /// Errors of the device.
+    fn mark(&self, queue: Queue) -> Result<Mark> {
+        _ = queue;
+        Ok(Mark::default())
+    }
+
+    /// Nanoseconds from one moment to another of the same device. Waits until both have passed.
+    ///
+    /// # Errors
+    /// If the device has no clock, or work before a moment failed.
+    fn nanoseconds_between(&self, device: u16, first: Mark, second: Mark) -> Result<f64> {
+        _ = (first, second);
+        Err(Error::not_implemented(format!("device {device} has no clock"))
+            .with_help("link a crate whose backend has one"))
+    }
+
+    /// Ends the use of a moment.
+    fn forget(&self, device: u16, mark: Mark) {
+        _ = (device, mark);
     }
 
     /// The kernel `opsmith_kernel` of a source that ends with the line `instance`, compiled at the first request and kept.

@@ -191,7 +191,10 @@ unsafe fn run_unreported(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
         call.outs().iter().for_each(visit);
     };
     // SAFETY: the caller's promise, as of `Kernel::run`.
-    on_device(call.device(), for_each, |_| unsafe { kernel.run(call) })
+    on_device(call.device(), for_each, |work| unsafe {
+        let _submission = spans::submission(call.device(), work.queue().stream.0);
+        kernel.run(call)
+    })
 }
 
 /// Copies the first argument into the result that the kernel updates, unless it is that memory.

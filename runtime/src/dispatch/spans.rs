@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::arg::Arg;
+use crate::device::Device;
 use crate::library::Form;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
@@ -45,6 +46,14 @@ pub trait SpanListener: Sync {
     fn recorded(&self, node: u64);
     /// The innermost open span of this thread ends.
     fn end(&self);
+    /// This thread submits the kernel of its innermost open span to a stream of a device from now on.
+    fn submits(&self, device: Device, stream: u64) {
+        _ = (device, stream);
+    }
+    /// The kernel of the innermost open span was submitted to that stream.
+    fn submitted(&self, device: Device, stream: u64) {
+        _ = (device, stream);
+    }
 }
 
 static LISTENER: OnceLock<&'static dyn SpanListener> = OnceLock::new();
@@ -91,6 +100,26 @@ pub fn open<'a>(span: impl FnOnce() -> Span<'a>) -> SpanScope {
 pub(crate) fn recorded(node: impl FnOnce() -> u64) {
     if LISTENING.load(Ordering::Relaxed) {
         note_recorded(node());
+    }
+}
+
+/// The submission of a kernel, as long as the value lives.
+pub(crate) struct Submission(Option<(&'static dyn SpanListener, Device, u64)>);
+
+/// Reports the submission of the kernel of this thread's innermost open span.
+pub(crate) fn submission(device: Device, stream: u64) -> Submission {
+    let listener = LISTENER.get().filter(|_| may_listen());
+    if let Some(listener) = listener {
+        listener.submits(device, stream);
+    }
+    Submission(listener.map(|listener| (*listener, device, stream)))
+}
+
+impl Drop for Submission {
+    fn drop(&mut self) {
+        if let Some((listener, device, stream)) = self.0 {
+            listener.submitted(device, stream);
+        }
     }
 }
 

@@ -112,6 +112,7 @@ functions! {
     optional {
         cuDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int);
         cuCtxEnablePeerAccess(peer: Handle, flags: c_uint);
+        cuEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle);
         cuFuncGetParamInfo(function: Handle, index: usize, offset: *mut usize, bytes: *mut usize);
     }
 }

@@ -11,10 +11,10 @@ use opsmith_runtime::internals;
 
 use super::text::quoted;
 use crate::error::ProfileError;
-use crate::model::{Event, Kind, Operands, Profile, ProfiledOp, TensorShape};
+use crate::model::{Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape};
 
-/// The process of all events.
-const PROCESS: u32 = 1;
+/// The process of all threads; devices have the numbers after it.
+pub(super) const PROCESS: u32 = 1;
 
 impl Profile {
     /// Writes a trace as a file, whole or not at all: JSON if its name ends with `.json`, else Perfetto's binary format, which is
@@ -42,11 +42,12 @@ impl Profile {
     pub fn write_trace(&self, mut out: impl Write) -> io::Result<()> {
         write!(
             out,
-            "{{\"schemaVersion\": 1, \"displayTimeUnit\": \"ns\", \"traceName\": {}, \"baseTimeNanoseconds\": {}, \"record_shapes\": {}, \"profile_memory\": {},\n\"traceEvents\": [\n",
+            "{{\"schemaVersion\": 1, \"displayTimeUnit\": \"ns\", \"traceName\": {}, \"baseTimeNanoseconds\": {}, \"record_shapes\": {}, \"profile_memory\": {},\n{}\"traceEvents\": [\n",
             quoted(&self.name),
             self.started_ms * 1_000_000,
             u8::from(self.has_shapes),
             u8::from(self.has_memory),
+            self.entries_text(),
         )?;
         write!(
             out,
@@ -68,46 +69,70 @@ impl Profile {
             line.bytes.clear();
         }
         self.write_flows(&mut out)?;
+        self.write_devices(&mut out)?;
         self.write_memory(&mut out)?;
         write!(out, "\n]}}\n")
     }
 
+    /// The entries of operators, which are no part of events: a trace of millions is as large as it takes to write.
+    fn entries_text(&self) -> String {
+        let entry = |op: &ProfiledOp| format!("{}:{}", quoted(&op.name), quoted(&op.entry));
+        let entries: Vec<String> = self.operators.iter().map(entry).collect();
+        format!("\"operatorEntries\": {{{}}},\n", entries.join(","))
+    }
+
     /// The texts of events, each written as JSON once.
     fn fragments(&self) -> Fragments {
-        let operator = |op: &ProfiledOp| {
-            format!(", \"Operator\": {}, \"Entry\": {}", quoted(&op.name), quoted(&op.entry))
+        let operator = |op: &ProfiledOp| format!(",\"Operator\":{}", quoted(&op.name));
+        let flops = |operands: &Operands| {
+            operands.flops.map_or_else(String::new, |flops| format!(",\"flops\":{flops}"))
         };
         Fragments {
             texts: self.texts.iter().map(|text| quoted(text)).collect(),
             operators: self.operators.iter().map(operator).collect(),
             operands: self.operands.iter().map(operands_text).collect(),
+            flops: self.operands.iter().map(flops).collect(),
+            of_call: self.operands_of_calls(),
         }
     }
 
+    /// For the operands of each kernel, the operands of a call with the same arguments: that kernel's event inside of the call's
+    /// does not repeat them.
+    fn operands_of_calls(&self) -> Vec<Option<u32>> {
+        let mut calls: HashMap<&[RecordedArg], u32> = HashMap::new();
+        for (number, operands) in self.operands.iter().enumerate().filter(|(_, own)| own.outs.is_empty()) {
+            calls.entry(&operands.args).or_insert(number as u32);
+        }
+        self.operands.iter().map(|operands| calls.get(&operands.args[..]).copied()).collect()
+    }
+
     fn put_event(&self, line: &mut Line, fragments: &Fragments, number: usize, event: &Event) {
-        line.text(",\n{\"ph\": \"X\", \"cat\": \"").text(CATEGORIES[category_number(event.kind)]);
-        line.text("\", \"name\": ").text(&fragments.texts[event.name as usize]);
-        line.text(", \"pid\": ").uint(PROCESS.into()).text(", \"tid\": ").uint(event.thread.into());
-        line.text(", \"ts\": ")
-            .microseconds(event.start_ns)
-            .text(", \"dur\": ")
-            .microseconds(event.duration_ns);
-        line.text(", \"args\": {\"Ev Idx\": ").uint(number as u64);
-        if let Some(operator) = event.operator {
+        line.text(",\n{\"ph\":\"X\",\"cat\":\"").text(CATEGORIES[category_number(event.kind)]);
+        line.text("\",\"name\":").text(&fragments.texts[event.name as usize]);
+        line.text(",\"pid\":").uint(PROCESS.into()).text(",\"tid\":").uint(event.thread.into());
+        line.text(",\"ts\":").microseconds(event.start_ns).text(",\"dur\":").microseconds(event.duration_ns);
+        line.text(",\"args\":{\"Ev Idx\":").uint(number as u64);
+        let outer = event.parent.map(|parent| &self.events[parent as usize]);
+        let is_part =
+            event.kind == Kind::Kernel && outer.is_some_and(|outer| outer.operator == event.operator);
+        if let Some(operator) = event.operator.filter(|_| !is_part) {
             line.text(&fragments.operators[operator as usize]);
         }
-        if let Some(site) = event.site {
-            line.text(", \"Call stack\": ").text(&fragments.texts[site as usize]);
+        if let Some(site) = event.site.filter(|_| !is_part) {
+            line.text(",\"Call stack\":").text(&fragments.texts[site as usize]);
         }
-        if let Some(operands) = event.operands {
-            line.text(&fragments.operands[operands as usize]);
+        if let Some(operands) = event.operands.map(|operands| operands as usize) {
+            let of_call = fragments.of_call[operands].filter(|_| is_part);
+            let known = of_call.is_some() && outer.is_some_and(|outer| outer.operands == of_call);
+            let texts = if known { &fragments.flops } else { &fragments.operands };
+            line.text(&texts[operands]);
         }
         if event.allocated + event.freed > 0 {
-            line.text(", \"Allocated\": ").uint(event.allocated).text(", \"Freed\": ").uint(event.freed);
+            line.text(",\"Allocated\":").uint(event.allocated).text(",\"Freed\":").uint(event.freed);
         }
         if let Some(node) = event.node {
             // As text: numbers of 64 bits are not those of JavaScript.
-            line.text(&format!(", \"Node\": \"{node:x}\""));
+            line.text(&format!(",\"Node\":\"{node:x}\""));
         }
         line.text("}}");
     }
@@ -148,18 +173,58 @@ impl Profile {
         pairs
     }
 
-    fn write_memory(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut total = 0i64;
-        for change in &self.changes {
-            total += change.bytes;
+    /// Kernels on devices: a process each, a track each of its streams, and an arrow from the event that submitted it.
+    fn write_devices(&self, out: &mut impl Write) -> io::Result<()> {
+        for (process, device) in (PROCESS + 1..).zip(&self.devices) {
+            let name = quoted(device);
             write!(
                 out,
-                ",\n{{\"ph\": \"C\", \"name\": \"memory\", \"pid\": {PROCESS}, \"tid\": 0, \"ts\": {}, \"args\": {{\"bytes\": {total}}}}}",
+                ",\n{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {process}, \"tid\": 0, \"args\": {{\"name\": {name}}}}}"
+            )?;
+        }
+        let first = self.forward_of_backward().len();
+        for (id, span) in (first..).zip(&self.device_spans) {
+            let (process, kernel) = (PROCESS + 1 + span.device, &self.events[span.event as usize]);
+            let (start, stream) = (Microseconds(span.start_ns), span.stream);
+            write!(
+                out,
+                ",\n{{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": {}, \"pid\": {process}, \"tid\": {stream}, \"ts\": {start}, \"dur\": {}, \"args\": {{\"device\": {}, \"stream\": {stream}, \"External id\": {}}}}}",
+                quoted(self.name_of(kernel)),
+                Microseconds(span.duration_ns),
+                span.device,
+                span.event,
+            )?;
+            let from = format!(
+                "\"pid\": {PROCESS}, \"tid\": {}, \"ts\": {}",
+                kernel.thread,
+                Microseconds(kernel.start_ns)
+            );
+            let to = format!("\"pid\": {process}, \"tid\": {stream}, \"ts\": {start}, \"bp\": \"e\"");
+            for (phase, place) in [("s", from), ("f", to)] {
+                write!(
+                    out,
+                    ",\n{{\"ph\": \"{phase}\", \"id\": {id}, \"cat\": \"ac2g\", \"name\": \"ac2g\", {place}}}"
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_memory(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut totals = vec![0i64; 1 + self.devices.len()];
+        for change in &self.changes {
+            let place = change.device.map_or(0, |device| device as usize + 1);
+            totals[place] += change.bytes;
+            let (total, process) = (totals[place], PROCESS + place as u32);
+            let (number, kind) = change.device.map_or((-1, 0), |device| (i64::from(device), 1));
+            write!(
+                out,
+                ",\n{{\"ph\": \"C\", \"name\": \"memory\", \"pid\": {process}, \"tid\": 0, \"ts\": {}, \"args\": {{\"bytes\": {total}}}}}",
                 Microseconds(change.at_ns),
             )?;
             write!(
                 out,
-                ",\n{{\"ph\": \"i\", \"s\": \"t\", \"cat\": \"cpu_instant_event\", \"name\": \"[memory]\", \"pid\": {PROCESS}, \"tid\": {}, \"ts\": {}, \"args\": {{\"Addr\": \"{:x}\", \"Bytes\": {}, \"Total Allocated\": {total}, \"Device Id\": -1, \"Device Type\": 0}}}}",
+                ",\n{{\"ph\": \"i\", \"s\": \"t\", \"cat\": \"cpu_instant_event\", \"name\": \"[memory]\", \"pid\": {PROCESS}, \"tid\": {}, \"ts\": {}, \"args\": {{\"Addr\": \"{:x}\", \"Bytes\": {}, \"Total Allocated\": {total}, \"Device Id\": {number}, \"Device Type\": {kind}}}}}",
                 change.thread,
                 Microseconds(change.at_ns),
                 change.address,
@@ -204,25 +269,35 @@ struct Fragments {
     texts: Vec<String>,
     operators: Vec<String>,
     operands: Vec<String>,
+    /// Operations of the same operands.
+    flops: Vec<String>,
+    of_call: Vec<Option<u32>>,
 }
 
 fn operands_text(operands: &Operands) -> String {
     let tensors: Vec<&TensorShape> = operands.inputs().collect();
     let list = |text: &dyn Fn(&TensorShape) -> String| {
-        tensors.iter().map(|tensor| text(tensor)).collect::<Vec<_>>().join(", ")
+        tensors.iter().map(|tensor| text(tensor)).collect::<Vec<_>>().join(",")
     };
-    let flops = operands.flops.map_or_else(String::new, |flops| format!(", \"flops\": {flops}"));
+    let numbers =
+        |numbers: &[i64]| format!("[{}]", numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
+    let attribute = |arg: &RecordedArg| match arg {
+        RecordedArg::Attribute { text, .. } => quoted(text),
+        _ => "\"\"".to_owned(),
+    };
+    let attributes: Vec<String> = operands.args.iter().map(attribute).collect();
+    let flops = operands.flops.map_or_else(String::new, |flops| format!(",\"flops\":{flops}"));
     format!(
-        ", \"Input Dims\": [{}], \"Input Strides\": [{}], \"Input type\": [{}], \"Concrete Inputs\": {}{flops}",
-        list(&|tensor| format!("{:?}", tensor.sizes)),
-        list(&|tensor| format!("{:?}", tensor.strides)),
+        ",\"Input Dims\":[{}],\"Input Strides\":[{}],\"Input type\":[{}],\"Concrete Inputs\":[{}]{flops}",
+        list(&|tensor| numbers(&tensor.sizes)),
+        list(&|tensor| numbers(&tensor.strides)),
         list(&|tensor| quoted(&tensor.dtype)),
-        quoted(&operands.text()),
+        attributes.join(","),
     )
 }
 
-/// Categories of events.
-pub(super) const CATEGORIES: [&str; 3] = ["cpu_op", "cpu_kernel", "user_annotation"];
+/// Categories of events; the last is that of kernels on devices.
+pub(super) const CATEGORIES: [&str; 4] = ["cpu_op", "cpu_kernel", "user_annotation", "kernel"];
 
 /// The position of an event's category.
 pub(super) fn category_number(kind: Kind) -> usize {

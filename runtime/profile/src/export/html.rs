@@ -71,18 +71,11 @@ impl Profile {
         let group = if self.has_shapes { Group::Shapes } else { Group::Operator };
         let averages = self.key_averages(group);
         let total: u64 = averages.rows.iter().map(|row| row.self_ns).sum();
-        let heads = [
-            "Name",
-            "Operands",
-            "Self CPU",
-            "CPU total",
-            "CPU avg",
-            "Calls",
-            "Self memory",
-            "GB/s",
-            "GFLOP/s",
-            "of limit",
-        ];
+        let mut heads = vec!["Name", "Operands", "Self CPU", "CPU total", "CPU avg", "Calls", "Self memory"];
+        if !self.devices.is_empty() {
+            heads.extend(["Self device", "Device total", "Self device memory"]);
+        }
+        heads.extend(["GB/s", "GFLOP/s", "of limit"]);
         let mut text = String::from(
             "<input id=\"filter\" type=\"search\" placeholder=\"Filter\" aria-label=\"Filter operators\">\n\
              <div class=\"scroll\" tabindex=\"0\"><table id=\"operators\"><thead><tr>",
@@ -106,7 +99,7 @@ impl Profile {
     }
 
     fn operators_row(&self, row: &AveragesRow, total: u64) -> String {
-        let speed = |amount: u64| amount as f64 / row.total_ns.max(1) as f64;
+        let speed = |amount: u64| amount as f64 / row.working_ns().max(1) as f64;
         let share = 100.0 * row.self_ns as f64 / total.max(1) as f64;
         let number = |value: f64, text: String| format!("<td data-value=\"{value}\">{text}</td>");
         let bar = format!(
@@ -114,8 +107,17 @@ impl Profile {
             share / 20.0,
             time(row.self_ns)
         );
+        let devices = match self.devices.is_empty() {
+            true => String::new(),
+            false => [
+                number(row.device_self_ns as f64, time(row.device_self_ns)),
+                number(row.device_total_ns as f64, time(row.device_total_ns)),
+                number(row.device_self_memory as f64, bytes(row.device_self_memory)),
+            ]
+            .concat(),
+        };
         format!(
-            "<tr><td class=\"name\">{}</td><td class=\"text soft\">{}</td>{}{}{}{}{}{}{}{}</tr>\n",
+            "<tr><td class=\"name\">{}</td><td class=\"text soft\">{}</td>{}{}{}{}{}{devices}{}{}{}</tr>\n",
             escaped(&row.name),
             escaped(&row.detail),
             number(row.self_ns as f64, bar),
@@ -123,8 +125,8 @@ impl Profile {
             number((row.total_ns / row.calls.max(1)) as f64, time(row.total_ns / row.calls.max(1))),
             number(row.calls as f64, row.calls.to_string()),
             number(row.self_memory as f64, bytes(row.self_memory)),
-            number(speed(row.moved), rate(row.moved, row.total_ns)),
-            number(speed(row.flops), rate(row.flops, row.total_ns)),
+            number(speed(row.moved), rate(row.moved, row.working_ns())),
+            number(speed(row.flops), rate(row.flops, row.working_ns())),
             number(row.least_ns / row.total_ns.max(1) as f64, row.of_limit()),
         )
     }
@@ -150,6 +152,31 @@ impl Profile {
             );
             for &event in longest.iter().filter(of_thread) {
                 text += &self.timeline_box(&self.events[event], f64::from(depth[event]) * ROW + 2.0);
+            }
+            text += "</svg>\n";
+        }
+        text += &self.device_timeline();
+        text
+    }
+
+    /// The longest kernels of each stream of each device over time.
+    fn device_timeline(&self) -> String {
+        let mut longest = self.device_spans.clone();
+        longest.sort_by_key(|span| std::cmp::Reverse(span.duration_ns));
+        longest.truncate(BOXES);
+        longest.sort_by_key(|span| (span.device, span.stream));
+        let mut text = String::new();
+        for spans in longest.chunk_by(|a, b| (a.device, a.stream) == (b.device, b.stream)) {
+            let name = format!("{}, stream {}", self.devices[spans[0].device as usize], spans[0].stream);
+            let _ = write!(
+                text,
+                "<p>{name}</p>\n<svg class=\"chart\" viewBox=\"0 0 {WIDTH} 20\" width=\"100%\" role=\"img\" \
+                 aria-label=\"Timeline of {name}\" font-size=\"10\">\n"
+            );
+            for span in spans {
+                let kernel = &self.events[span.event as usize];
+                let (start_ns, duration_ns) = (span.start_ns, span.duration_ns);
+                text += &self.timeline_box(&Event { start_ns, duration_ns, ..*kernel }, 2.0);
             }
             text += "</svg>\n";
         }

@@ -27,11 +27,16 @@ pub struct Owner {
 }
 
 impl Profile {
-    /// Memory over time. Empty unless changes of memory were recorded.
+    /// The host's memory over time. Empty unless changes of memory were recorded.
     pub fn memory_timeline(&self) -> Timeline {
+        self.memory_timeline_of(None)
+    }
+
+    /// Memory of the host, or of a device by its number, over time.
+    pub fn memory_timeline_of(&self, device: Option<u32>) -> Timeline {
         let mut total = 0;
-        let points: Vec<(u64, i64)> = self
-            .changes
+        let changes: Vec<&Change> = self.changes.iter().filter(|change| change.device == device).collect();
+        let points: Vec<(u64, i64)> = changes
             .iter()
             .map(|change| {
                 total += change.bytes;
@@ -44,7 +49,7 @@ impl Profile {
             return Timeline { points, peak: (0, 0), owners: Vec::new() };
         };
         let mut live: HashMap<u64, &Change> = HashMap::new();
-        for change in &self.changes[..=last] {
+        for change in &changes[..=last] {
             if change.bytes >= 0 {
                 live.insert(change.address, change);
             } else {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::protobuf::Message;
-use crate::model::{Event, Profile};
+use crate::model::{DeviceSpan, Event, Profile};
 
 /// Fields of the messages, by `perfetto/trace/*.proto`.
 mod field {
@@ -72,6 +72,10 @@ const PROCESS: u64 = 1;
 const PROCESS_TRACK: u64 = 1;
 const MEMORY_TRACK: u64 = 2;
 const FIRST_THREAD_TRACK: u64 = 16;
+/// Of a device its process, its memory and its streams, from this number on.
+const FIRST_DEVICE_TRACK: u64 = 1 << 32;
+const TRACKS_OF_DEVICE: u64 = 1 << 32;
+const FIRST_STREAM_TRACK: u64 = 16;
 
 /// Names of annotations; their numbers are positions, from 1.
 const ANNOTATIONS: [&str; 7] = ["operator", "entry", "site", "operands", "flops", "allocated", "freed"];
@@ -95,7 +99,7 @@ impl Profile {
             operands: 1 + (self.texts.len() + 2 * self.operators.len()) as u64,
         };
         self.write_head(&mut out)?;
-        let flows = self.flows();
+        let (flows, flows_of_backward) = self.flows();
         let mut open: Vec<usize> = Vec::new();
         for (number, event) in self.events.iter().enumerate() {
             let parent = event.parent.map(|parent| parent as usize);
@@ -110,6 +114,7 @@ impl Profile {
         while let Some(ended) = open.pop() {
             self.write_end(&mut out, &self.events[ended])?;
         }
+        self.write_device_spans(&mut out, flows_of_backward)?;
         self.write_memory_counter(&mut out)
     }
 
@@ -134,13 +139,52 @@ impl Profile {
                 .message(field::TRACK_THREAD, &descriptor);
             write_packet(out, Message::new().message(field::PACKET_TRACK, &track))?;
         }
-        let memory = Message::new()
-            .uint(field::TRACK_UUID, MEMORY_TRACK)
-            .uint(field::TRACK_PARENT, PROCESS_TRACK)
-            .text(field::TRACK_NAME, "memory")
-            .message(field::TRACK_COUNTER, &Message::new().uint(field::COUNTER_UNIT, BYTES));
-        write_packet(out, Message::new().message(field::PACKET_TRACK, &memory))?;
+        write_memory_track(out, MEMORY_TRACK, PROCESS_TRACK)?;
+        self.write_device_tracks(out)?;
         self.write_texts(out)
+    }
+
+    /// Tracks of devices: a process each, its memory, and its streams.
+    fn write_device_tracks(&self, out: &mut impl Write) -> io::Result<()> {
+        for (number, device) in (0..).zip(&self.devices) {
+            let own = device_track(number);
+            let process = Message::new().uint(field::TRACK_UUID, own).message(
+                field::TRACK_PROCESS,
+                &Message::new()
+                    .uint(field::PROCESS_PID, PROCESS + 1 + u64::from(number))
+                    .text(field::PROCESS_NAME, device),
+            );
+            write_packet(out, Message::new().message(field::PACKET_TRACK, &process))?;
+            write_memory_track(out, own + MEMORY_TRACK, own)?;
+        }
+        let same = |a: &DeviceSpan, b: &DeviceSpan| (a.device, a.stream) == (b.device, b.stream);
+        for span in self.device_spans.chunk_by(same).filter_map(|spans| spans.first()) {
+            let track = Message::new()
+                .uint(field::TRACK_UUID, stream_track(span))
+                .uint(field::TRACK_PARENT, device_track(span.device))
+                .text(field::TRACK_NAME, &format!("stream {}", span.stream));
+            write_packet(out, Message::new().message(field::PACKET_TRACK, &track))?;
+        }
+        Ok(())
+    }
+
+    /// Kernels on devices, each at the end of an arrow from the event that submitted it.
+    fn write_device_spans(&self, out: &mut impl Write, first_flow: u64) -> io::Result<()> {
+        for (flow, span) in (first_flow..).zip(&self.device_spans) {
+            let kernel = &self.events[span.event as usize];
+            let slice = Message::new()
+                .uint(field::EVENT_TYPE, SLICE_BEGIN)
+                .uint(field::EVENT_TRACK, stream_track(span))
+                .uint(field::EVENT_NAME, 1 + u64::from(kernel.name))
+                .uint(field::EVENT_CATEGORY, super::chrome::CATEGORIES.len() as u64)
+                .fixed(field::EVENT_LAST_FLOW, flow);
+            write_event(out, span.start_ns, &slice)?;
+            let end = Message::new()
+                .uint(field::EVENT_TYPE, SLICE_END)
+                .uint(field::EVENT_TRACK, stream_track(span));
+            write_event(out, span.end_ns(), &end)?;
+        }
+        Ok(())
     }
 
     fn write_texts(&self, out: &mut impl Write) -> io::Result<()> {
@@ -167,14 +211,20 @@ impl Profile {
         write_packet(out, needing_state().message(field::PACKET_INTERNED, &interned))
     }
 
-    /// Arrows by the event at their ends: their numbers, and whether it is the last.
-    fn flows(&self) -> HashMap<usize, Vec<(u64, bool)>> {
+    /// Arrows by the event at their ends: their numbers, and whether it is the last; and the number of the first arrow to a
+    /// kernel on a device.
+    fn flows(&self) -> (HashMap<usize, Vec<(u64, bool)>>, u64) {
         let mut flows: HashMap<usize, Vec<(u64, bool)>> = HashMap::new();
-        for (number, (call, backward)) in (1..).zip(self.forward_of_backward()) {
+        let pairs = self.forward_of_backward();
+        let next = 1 + pairs.len() as u64;
+        for (number, (call, backward)) in (1..).zip(pairs) {
             flows.entry(call).or_default().push((number, false));
             flows.entry(backward).or_default().push((number, true));
         }
-        flows
+        for (number, span) in (next..).zip(&self.device_spans) {
+            flows.entry(span.event as usize).or_default().push((number, false));
+        }
+        (flows, next)
     }
 
     fn write_begin(
@@ -217,17 +267,37 @@ impl Profile {
     }
 
     fn write_memory_counter(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut total = 0i64;
+        let mut totals = vec![0i64; 1 + self.devices.len()];
         for change in &self.changes {
-            total += change.bytes;
+            let place = change.device.map_or(0, |device| device as usize + 1);
+            totals[place] += change.bytes;
+            let track = change.device.map_or(0, device_track) + MEMORY_TRACK;
             let value = Message::new()
                 .uint(field::EVENT_TYPE, COUNTER)
-                .uint(field::EVENT_TRACK, MEMORY_TRACK)
-                .uint(field::EVENT_COUNTER, total as u64);
+                .uint(field::EVENT_TRACK, track)
+                .uint(field::EVENT_COUNTER, totals[place] as u64);
             write_event(out, change.at_ns, &value)?;
         }
         Ok(())
     }
+}
+
+/// The track of a device, by its number.
+fn device_track(device: u32) -> u64 {
+    FIRST_DEVICE_TRACK + TRACKS_OF_DEVICE * u64::from(device)
+}
+
+fn stream_track(span: &DeviceSpan) -> u64 {
+    device_track(span.device) + FIRST_STREAM_TRACK + u64::from(span.stream)
+}
+
+fn write_memory_track(out: &mut impl Write, track: u64, parent: u64) -> io::Result<()> {
+    let memory = Message::new()
+        .uint(field::TRACK_UUID, track)
+        .uint(field::TRACK_PARENT, parent)
+        .text(field::TRACK_NAME, "memory")
+        .message(field::TRACK_COUNTER, &Message::new().uint(field::COUNTER_UNIT, BYTES));
+    write_packet(out, Message::new().message(field::PACKET_TRACK, &memory))
 }
 
 fn needing_state() -> Message {

@@ -24,7 +24,7 @@ impl Profile {
     pub(super) fn roofline(&self) -> String {
         let head = "<h2>Roofline</h2>\n";
         let mut rows = self.key_averages(Group::Kernel).rows;
-        rows.retain(|row| row.flops > 0 && row.moved > 0 && row.total_ns > 0);
+        rows.retain(|row| row.device_total_ns == 0 && row.flops > 0 && row.moved > 0 && row.total_ns > 0);
         if rows.is_empty() {
             return format!("{head}<p>No kernel with known operands and operations was recorded.</p>\n");
         }

@@ -5,21 +5,25 @@
 //! thread is.
 
 pub(crate) mod clock;
+pub(crate) mod launches;
 mod operands;
 pub(crate) mod record;
+mod ring;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use opsmith_core::Backend;
+use opsmith_runtime::Device;
 use opsmith_runtime::arg::Arg;
 use opsmith_runtime::internals::{self, Span, SpanListener, StepSite};
 
 use clock::ticks;
-use operands::Interner;
+use launches::Launches;
 use record::{Change, NO_OPERANDS, Name, OPEN, Record, Subject, What};
+pub(crate) use ring::Ring;
 
 /// What a session records, for the threads.
 struct Settings {
@@ -38,10 +42,6 @@ static SETTINGS: Settings = Settings {
     memory: AtomicBool::new(false),
 };
 
-/// Most records of a thread that have memory before they are written, 80 MB: a ring that grows is copied while calls are
-/// timed. The system gives the memory when it is touched.
-const RESERVED: usize = 1 << 20;
-
 /// The rings of all threads that recorded something.
 static THREADS: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
 
@@ -54,24 +54,6 @@ struct Shared {
 // SAFETY: only the thread that owns the ring uses it while `busy` is set, and another one only while it is not and the
 // session has ended, after which the owner writes nothing (`Local::occupy`).
 unsafe impl Sync for Shared {}
-
-/// The records of a thread in a session.
-pub(crate) struct Ring {
-    session: u64,
-    pub thread: String,
-    capacity: usize,
-    pub records: Vec<Record>,
-    /// The place of the next record: a division by the capacity takes as long as the rest of a record.
-    next: usize,
-    /// Records that were begun, of which the last `records.len()` are there.
-    pub begun: u64,
-    pub changes: Vec<Change>,
-    /// Changes of memory that were noted, of which the last `changes.len()` are there.
-    pub changed: u64,
-    pub operands: Interner,
-    pub names: Vec<String>,
-    numbers: HashMap<String, Name>,
-}
 
 /// A span that is open in a thread.
 #[derive(Clone, Copy)]
@@ -89,15 +71,8 @@ struct Open {
 }
 
 /// A span that is not recorded.
-const CLOSED: Open = Open {
-    session: 0,
-    id: 0,
-    place: 0,
-    args: 0,
-    arg_count: 0,
-    operands: NO_OPERANDS,
-    occupies: false,
-};
+const CLOSED: Open =
+    Open { session: 0, id: 0, place: 0, args: 0, arg_count: 0, operands: NO_OPERANDS, occupies: false };
 
 impl Open {
     /// The number of a call's operands, if it is one with these very arguments.
@@ -124,65 +99,6 @@ thread_local! {
 
 fn threads() -> MutexGuard<'static, Vec<Arc<Shared>>> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Ring {
-    fn new(thread: String) -> Ring {
-        Ring {
-            session: 0,
-            thread,
-            capacity: 1,
-            records: Vec::new(),
-            next: 0,
-            begun: 0,
-            changes: Vec::new(),
-            changed: 0,
-            operands: Interner::default(),
-            names: Vec::new(),
-            numbers: HashMap::new(),
-        }
-    }
-
-    /// The record of a span, unless it was overwritten.
-    #[inline]
-    fn record(&mut self, open: &Open) -> Option<&mut Record> {
-        if self.begun - open.id > self.records.len() as u64 {
-            return None;
-        }
-        self.records.get_mut(open.place)
-    }
-
-    /// Adds a record; its number among all that were begun, and its place.
-    #[inline]
-    fn push(&mut self, record: Record) -> (u64, usize) {
-        let (id, place) = (self.begun, self.next);
-        self.begun += 1;
-        match self.records.get_mut(place) {
-            Some(overwritten) => *overwritten = record,
-            None => self.records.push(record),
-        }
-        self.next = if place + 1 == self.capacity { 0 } else { place + 1 };
-        (id, place)
-    }
-
-    fn note(&mut self, change: Change) {
-        if self.changes.len() < self.capacity {
-            self.changes.push(change);
-        } else {
-            self.changes[(self.changed % self.capacity as u64) as usize] = change;
-        }
-        self.changed += 1;
-    }
-
-    fn name(&mut self, text: &str) -> Name {
-        if let Some(name) = self.numbers.get(text) {
-            return *name;
-        }
-        let name = Name(self.names.len() as u32);
-        self.names.push(text.to_owned());
-        self.numbers.insert(text.to_owned(), name);
-        name
-    }
 }
 
 impl Local {
@@ -236,10 +152,7 @@ impl Local {
         let ring = unsafe { &mut *self.shared.ring.get() };
         let session = SETTINGS.session.load(Ordering::Relaxed);
         if ring.session != session {
-            *ring = Ring::new(std::mem::take(&mut ring.thread));
-            ring.session = session;
-            ring.capacity = SETTINGS.capacity.load(Ordering::Relaxed).max(1);
-            internals::reserve(&mut ring.records, ring.capacity.min(RESERVED));
+            ring.restart(session, SETTINGS.capacity.load(Ordering::Relaxed).max(1));
         }
         ring
     }
@@ -287,7 +200,7 @@ impl Local {
         let ring = unsafe { &mut *self.shared.ring.get() };
         let (allocated, freed) = (self.allocated.get(), self.freed.get());
         if ring.session == span.session
-            && let Some(record) = ring.record(&span)
+            && let Some(record) = ring.record(span.id, span.place)
         {
             record.end = now;
             record.allocated = allocated.wrapping_sub(record.allocated);
@@ -296,8 +209,10 @@ impl Local {
         self.release();
     }
 
-    fn note(&self, address: usize, bytes: isize) {
-        if bytes >= 0 {
+    fn note(&self, device: Device, address: usize, bytes: isize) {
+        if device != Device::CPU {
+            // Totals of events are of the host's memory.
+        } else if bytes >= 0 {
             self.allocated.set(self.allocated.get().wrapping_add(bytes as u64));
         } else {
             self.freed.set(self.freed.get().wrapping_add(bytes.unsigned_abs() as u64));
@@ -309,7 +224,7 @@ impl Local {
         // SAFETY: the thread is busy, and the borrow ends here: nothing allocates tensors while the ring is borrowed.
         let ring = unsafe { self.ring() };
         let inside = top.filter(|top| top.session == ring.session).map_or(u64::MAX, |top| top.id);
-        ring.note(Change { at: ticks(), address: address as u64, bytes: bytes as i64, inside });
+        ring.note(Change { at: ticks(), address: address as u64, bytes: bytes as i64, inside, device });
         self.release();
     }
 }
@@ -335,7 +250,8 @@ impl SpanListener for Recorder {
                     let known = || parent.and_then(|call| call.operands_of(args));
                     let operands =
                         if shapes { ring.operands.of_kernel(op, args, known(), outs) } else { NO_OPERANDS };
-                    Subject { op: Some(op), operands, ..Subject::new(What::Kernel) }
+                    let backend = outs.first().map_or(Backend::Cpu, |out| out.device().backend);
+                    Subject { op: Some(op), operands, ..Subject::new(What::Kernel(backend)) }
                 }
                 Span::Backward { name, op, .. } => {
                     Subject { op, name: ring.name(name), ..Subject::new(What::Backward) }
@@ -363,9 +279,32 @@ impl SpanListener for Recorder {
     fn end(&self) {
         let _ = LOCAL.try_with(Local::end);
     }
+
+    fn submits(&self, device: Device, stream: u64) {
+        let _ = LOCAL.try_with(|local| {
+            local.on_launches(|launches, span| launches.begin(span.session, span.id, device, stream));
+        });
+    }
+
+    fn submitted(&self, device: Device, stream: u64) {
+        let _ = LOCAL.try_with(|local| {
+            local.on_launches(|launches, span| launches.end(span.id, device, stream));
+        });
+    }
 }
 
 impl Local {
+    /// Changes the kernels on devices for the innermost open span.
+    fn on_launches(&self, change: impl FnOnce(&mut Launches, &Open)) {
+        let Ok(open) = self.open.try_borrow() else { return };
+        let Some(span) = open.last().filter(|span| span.session != 0 && span.occupies) else { return };
+        // SAFETY: the thread is busy since the span began, and the borrow ends here: a backend calls no operators.
+        let ring = unsafe { &mut *self.shared.ring.get() };
+        if ring.session == span.session {
+            change(&mut ring.launches, span);
+        }
+    }
+
     /// Writes the node of backward into the innermost open span.
     fn note_node(&self, node: u64) {
         let Ok(open) = self.open.try_borrow() else { return };
@@ -373,7 +312,7 @@ impl Local {
         // SAFETY: the thread is busy since the span began, and the borrow ends here.
         let ring = unsafe { &mut *self.shared.ring.get() };
         if ring.session == span.session
-            && let Some(record) = ring.record(span)
+            && let Some(record) = ring.record(span.id, span.place)
         {
             record.node = node;
         }
@@ -416,11 +355,16 @@ pub(crate) fn begin(capacity: usize, shapes: bool, memory: bool) -> Result<(), (
 /// Starts or pauses recording within a session.
 pub(crate) fn set_recording(recording: bool) {
     internals::profile_blocks(recording.then_some(note_block as fn(usize, isize)));
+    internals::profile_device_blocks(recording.then_some(note_device_block as fn(Device, usize, isize)));
     internals::set_listening(recording);
 }
 
 fn note_block(address: usize, bytes: isize) {
-    let _ = LOCAL.try_with(|local| local.note(address, bytes));
+    let _ = LOCAL.try_with(|local| local.note(Device::CPU, address, bytes));
+}
+
+fn note_device_block(device: Device, address: usize, bytes: isize) {
+    let _ = LOCAL.try_with(|local| local.note(device, address, bytes));
 }
 
 /// How long the end of a session waits for a call of another thread.

@@ -2,6 +2,8 @@
 
 use std::panic::Location;
 
+use opsmith_core::Backend;
+use opsmith_runtime::Device;
 use opsmith_runtime::library::Form;
 use opsmith_runtime::op::OpDef;
 
@@ -10,8 +12,8 @@ use opsmith_runtime::op::OpDef;
 pub(crate) enum What {
     /// A call of an operator.
     Call(Form),
-    /// A kernel of an operator.
-    Kernel,
+    /// A kernel of an operator, on devices of a backend.
+    Kernel(Backend),
     /// A node of backward, of an operator if it is one.
     Backward,
     /// A step of a graph.
@@ -82,4 +84,6 @@ pub(crate) struct Change {
     pub bytes: i64,
     /// The record that was open; `u64::MAX` for none.
     pub inside: u64,
+    /// The device of the memory.
+    pub device: Device,
 }
