@@ -1,12 +1,13 @@
 //! The profiler: arithmetic operations by the spec, shares of the machine's limits, and Perfetto's binary format.
 
 mod profile_support;
-
-use std::collections::HashMap;
+#[path = "profile_support/trace.rs"]
+mod trace;
 
 use opsmith::profile::{Comparison, Event, Group, Kind, Limits, Profile, profile};
 use opsmith::{DType, Tensor, TensorOps};
 use profile_support::{alone, ones};
+use trace::{fields, number, parts, slices};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -33,8 +34,34 @@ fn operations_are_those_of_the_spec_and_of_expressions() -> Result<(), Failure> 
     let convolved = opsmith::conv2d(&image, &weight)?;
     assert_eq!(convolved.shape(), [1, 3, 3, 3]);
     assert_eq!(flops_of(|| opsmith::conv2d(&image, &weight))?, Some(2 * 3 * 9 * 2 * 9));
-    // Nothing says how many comparisons a sort takes.
-    assert_eq!(flops_of(|| Ok(a.sort()?.0))?, None);
+    // Of a sort the comparisons by merging: log₂ of the size for each element, rounded up.
+    assert_eq!(flops_of(|| Ok(a.sort()?.0))?, Some(6 * 2));
+    // Nothing says how many elements a selection looks at.
+    assert_eq!(flops_of(|| Ok(a.topk(2)?.0))?, None);
+    Ok(())
+}
+
+/// Of a transform the operations by which the field measures it: 5 n log₂ n of complex numbers, half of real ones.
+#[test]
+fn operations_of_transforms_are_those_of_their_sizes() -> Result<(), Failure> {
+    let _alone = alone();
+    let signal = ones(&[3, 16]);
+    let ((), profile) = profile(|| {
+        let transformed = opsmith::fft_rfft(&signal).and_then(|half| opsmith::fft_irfft(&half));
+        let whole =
+            opsmith::fft_fft(&transformed.expect("a transform")).and_then(|all| opsmith::fft_ifft(&all));
+        assert_eq!(whole.expect("a transform").shape(), [3, 16]);
+    })?;
+    let of = |name: &str| -> Vec<Option<u64>> {
+        let own = |event: &&Event| {
+            event.kind == Kind::Kernel && profile.operator_of(event).is_some_and(|op| op.name == name)
+        };
+        profile.events.iter().filter(own).map(|event| profile.operands_of(event)?.flops).collect()
+    };
+    let complex = 3 * 5 * 16 * 4;
+    assert_eq!(of("_fft_r2c")[0], Some(complex / 2));
+    assert_eq!(of("_fft_c2r"), [Some(complex / 2)]);
+    assert!(of("_fft_c2c").contains(&Some(complex)), "{:?}", of("_fft_c2c"));
     Ok(())
 }
 
@@ -77,109 +104,10 @@ fn shares_are_those_of_the_least_time() -> Result<(), Failure> {
     assert_eq!(row.least_ns, row.flops as f64);
     let table = averages.table();
     assert!(table.contains("GFLOP/s") && table.contains("of limit"), "{table}");
-    assert!(averages.csv().lines().next().is_some_and(|head| head.ends_with(",flops")));
+    assert!(averages.csv().lines().next().is_some_and(|head| head.contains(",moved_bytes,flops,")));
     let report = profile.report();
     assert!(report.contains("aria-label=\"Roofline\"") && report.contains("operations a byte, "), "{report}");
     Ok(())
-}
-
-/// A field of a protocol buffer: a number, or bytes.
-#[derive(Clone, Debug)]
-enum Field {
-    Number(u64),
-    Bytes(Vec<u8>),
-}
-
-/// The fields of a message by their numbers.
-fn fields(mut bytes: &[u8]) -> Result<Vec<(u64, Field)>, Failure> {
-    fn varint(bytes: &mut &[u8]) -> Result<u64, Failure> {
-        let (mut value, mut shift) = (0, 0);
-        loop {
-            let (&first, rest) = bytes.split_first().ok_or("a number ends early")?;
-            *bytes = rest;
-            value |= u64::from(first & 0x7f) << shift;
-            shift += 7;
-            if first < 0x80 {
-                return Ok(value);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    while !bytes.is_empty() {
-        let key = varint(&mut bytes)?;
-        let value = match key & 7 {
-            0 => Field::Number(varint(&mut bytes)?),
-            1 => {
-                let (number, rest) = bytes.split_first_chunk::<8>().ok_or("8 bytes end early")?;
-                bytes = rest;
-                Field::Number(u64::from_le_bytes(*number))
-            }
-            2 => {
-                let length = varint(&mut bytes)? as usize;
-                let (text, rest) = bytes.split_at_checked(length).ok_or("bytes end early")?;
-                bytes = rest;
-                Field::Bytes(text.to_vec())
-            }
-            other => return Err(format!("wire type {other}").into()),
-        };
-        found.push((key >> 3, value));
-    }
-    Ok(found)
-}
-
-fn number(message: &[(u64, Field)], field: u64) -> Option<u64> {
-    message.iter().find_map(|(found, value)| match value {
-        Field::Number(value) if *found == field => Some(*value),
-        _ => None,
-    })
-}
-
-fn parts(message: &[(u64, Field)], field: u64) -> Result<Vec<Vec<(u64, Field)>>, Failure> {
-    let parts = message.iter().filter(|(found, _)| *found == field);
-    let bytes = parts.filter_map(|(_, value)| match value {
-        Field::Bytes(bytes) => Some(bytes),
-        Field::Number(_) => None,
-    });
-    bytes.map(|bytes| fields(bytes)).collect()
-}
-
-fn text(message: &[(u64, Field)], field: u64) -> Option<String> {
-    message.iter().find_map(|(found, value)| match value {
-        Field::Bytes(bytes) if *found == field => String::from_utf8(bytes.clone()).ok(),
-        _ => None,
-    })
-}
-
-/// The slices of a trace that end, by name, with begin and end; interned names are resolved.
-fn slices(trace: &[u8]) -> Result<Vec<(String, u64, u64)>, Failure> {
-    let mut names: HashMap<u64, String> = HashMap::new();
-    let mut open: HashMap<u64, Vec<(String, u64)>> = HashMap::new();
-    let mut found = Vec::new();
-    for packet in parts(&fields(trace)?, 1)? {
-        assert_eq!(number(&packet, 10), Some(1), "a packet without its sequence: {packet:?}");
-        for interned in parts(&packet, 12)? {
-            for name in parts(&interned, 2)? {
-                names.insert(number(&name, 1).ok_or("no number")?, text(&name, 2).ok_or("no name")?);
-            }
-        }
-        for event in parts(&packet, 11)? {
-            let (at, track) = (number(&packet, 8).ok_or("no time")?, number(&event, 11).ok_or("no track")?);
-            match number(&event, 9) {
-                Some(1) => {
-                    let name = names.get(&number(&event, 10).ok_or("no name")?).ok_or("an unknown name")?;
-                    open.entry(track).or_default().push((name.clone(), at));
-                }
-                Some(2) => {
-                    let (name, start) = open.get_mut(&track).and_then(Vec::pop).ok_or("an end alone")?;
-                    found.push((name, start, at));
-                }
-                Some(4) => assert_eq!(track, 2),
-                other => return Err(format!("type {other:?}").into()),
-            }
-        }
-    }
-    assert!(open.values().all(Vec::is_empty), "{open:?}");
-    Ok(found)
 }
 
 #[test]

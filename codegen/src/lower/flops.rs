@@ -1,6 +1,6 @@
 //! `flops`: the arithmetic operations of a call of the entry's kernel.
 //!
-//! In: the text, the arguments and the results, whose sizes it may read. Out: an integer expression.
+//! In: the text, the arguments and the results, whose sizes it may read. Out: an integer expression, which may call functions of the kernels crate.
 
 use super::Context;
 use super::infer::Expressions;
@@ -20,5 +20,5 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
     }
     let results = flops::results(expressions.op).map(|(_, name, ty)| (name, ty.clone()));
     let results: Vec<(String, Ty)> = results.collect();
-    expressions.check_with(context, &text, Mode::Shape, &Ty::new(Kind::Int), &results)
+    expressions.check_with(context, &text, Mode::Operations, &Ty::new(Kind::Int), &results)
 }

@@ -9,6 +9,7 @@ mod channels;
 mod indexing;
 mod indices;
 mod matrices;
+mod operations;
 mod paths;
 mod pieces;
 mod products;
@@ -34,6 +35,7 @@ pub use matrices::{
     contracted_labels, diagonal_of, free_labels, is_vector_system, kron_parts, kron_sizes, left_factor,
     matrix_of, relative_tolerance, right_factor, row_of, solution, stacked, system, vector_cross,
 };
+pub use operations::{halvings, transform_operations};
 pub(crate) use paths::ctc_samples;
 pub use paths::{ctc_losses, ctc_states};
 pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, repeat_groups, stack};

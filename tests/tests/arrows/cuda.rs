@@ -11,6 +11,7 @@ pub const TABLE: Table = Table {
         ("ticket", &[]),
         ("allocator", &["ticket"]),
         ("stream", &["driver", "ticket"]),
+        ("marks", &["driver", "stream"]),
         ("memory", &["allocator", "driver", "settings", "stream"]),
         ("staging", &["driver", "memory", "stream"]),
         ("status", &["driver", "memory", "stream"]),
@@ -18,7 +19,7 @@ pub const TABLE: Table = Table {
         ("launch", &["compile", "driver", "status", "stream"]),
         ("device", &["compile", "driver", "memory", "staging", "status"]),
         ("movement", &["device", "geometry", "launch", "stream"]),
-        ("backend", &["compile", "device", "driver", "launch", "movement", "stream"]),
+        ("backend", &["compile", "device", "driver", "launch", "marks", "movement", "stream"]),
     ],
     core: &[],
 };

@@ -45,7 +45,7 @@ impl Checker<'_> {
             return self.native(&path.path, given?, place, range);
         };
         match self.scope.mode {
-            Mode::Shape => self.rule(&name, SHAPE_RULES, given?, place, range),
+            Mode::Shape | Mode::Operations => self.rule(&name, SHAPE_RULES, given?, place, range),
             Mode::DType => self.rule(&name, DTYPE_RULES, given?, place, range),
             Mode::Pointwise | Mode::FunctionDerivative => self.function(&name, given?, place, range),
             Mode::Check => self.refuse(catalogue::call_in_condition(self.at(&place), &name)),
@@ -123,6 +123,7 @@ impl Checker<'_> {
     ) -> Option<Expr> {
         let ty = match self.scope.mode {
             Mode::Shape => Kind::Ints(None),
+            Mode::Operations => Kind::Int,
             Mode::DType => Kind::DType,
             Mode::Check => Kind::Bool,
             // Sizes, dimensions and similar results have this type; `coerce` converts it to another plain type if one

@@ -178,7 +178,7 @@ impl Checker<'_> {
         place: Range<usize>,
         range: Range<usize>,
     ) -> Option<Expr> {
-        if matches!(self.scope.mode, Mode::Shape | Mode::DType | Mode::Check) {
+        if matches!(self.scope.mode, Mode::Shape | Mode::Operations | Mode::DType | Mode::Check) {
             return self.refuse(catalogue::tensors_in_inference(self.at(&place)));
         }
         // A comparison is equivalent to the mirrored one with swapped operands.

@@ -22,6 +22,8 @@ pub enum Undeclared {
 pub enum Mode {
     /// `shape:`: gives sizes.
     Shape,
+    /// `flops:`: gives a number of operations, from sizes.
+    Operations,
     /// `dtype:` and `compute:`: give a dtype.
     DType,
     /// `check:`: gives a truth value.
