@@ -17,6 +17,7 @@ mod markdown;
 pub mod names;
 mod operator;
 mod places;
+pub mod python;
 mod render;
 mod search;
 mod tests;

@@ -17,6 +17,7 @@ use super::highlight::highlight;
 use super::map::{PageLink, SiteMap};
 use super::markdown::{self, Heading};
 use super::places::{Place, place};
+use super::python;
 use super::tests::{self, TestTable, TimingRow};
 use crate::coverage::{self, Row};
 use crate::describe::{self, Kernel, Shared};
@@ -345,6 +346,10 @@ fn forms(map: &SiteMap<'_>, op: &Op, described: &describe::Operator) -> Vec<Form
     more("method", methods);
     more("operator", described.operators.clone());
     more("by name", described.names.iter().map(|name| format!("call({:?}, …)", name.name)).collect());
+    let declared = python::declarations(op).join("\n");
+    if !declared.is_empty() {
+        rows.push(FormRow { title: "Python".to_owned(), code: highlight(&declared, "python"), note: None });
+    }
     rows
 }
 
