@@ -103,7 +103,7 @@ fn tables_of_each_group_and_order() {
     let run = opsmith(&["profile", "show", &file, "--csv"]);
     run.assert_parts(&[
         "name,detail,calls,self_ns",
-        "\n\"leak.Scalar\",\"\",20,203790,203790,81920,81920,163840,0\n",
+        "\n\"leak.Scalar\",\"\",20,203790,203790,81920,81920,163840,0,0,0,0,0\n",
     ]);
     let run = opsmith(&["profile", "top", &file, "-n", "2"]);
     run.assert_parts(&[
@@ -122,13 +122,36 @@ fn tables_of_each_group_and_order() {
     assert!(run.stdout.ends_with("\n    … 1 inside\n"), "{}", run.stdout);
 }
 
+/// Twenty kernels of 3 us on a device, and a block of its memory.
+#[test]
+fn work_of_devices_has_columns_of_its_own() {
+    let files = Files::new("devices");
+    let mut value = profile("a", 10_000);
+    value["devices"] = json!(["cuda:0"]);
+    let span = |number: u64| json!({"event": 2 + 2 * number, "device": 0, "stream": 0, "start_ns": 1000 + 4000 * number, "duration_ns": 3000});
+    value["device_spans"] = (0..20).map(span).collect();
+    let block = json!({"at_ns": 400, "address": 128, "bytes": 8192, "thread": 0, "event": 1, "device": 0});
+    value["changes"].as_array_mut().unwrap().push(block);
+    let file = files.write("a.json", &value);
+    let run = opsmith(&["profile", "show", &file, "--sort", "device"]);
+    assert_fine(&run);
+    run.assert_parts(&["Self device %", "Self device mem", " 60.000 us ", " 3.000 us ", " 8.00 KiB "]);
+    // 8 KiB in each 3 us of the device.
+    run.assert_parts(&["2.73\n", "Self device in all: 60.000 us"]);
+    let run = opsmith(&["profile", "show", &file, "--csv"]);
+    run.assert_parts(&[",163840,0,60000,60000,8192,8192\n"]);
+    value["device_spans"][1]["start_ns"] = json!(2000);
+    let run = opsmith(&["profile", "show", &files.write("b.json", &value)]);
+    assert!(run.status == Some(2) && run.stderr.contains("a kernel on a device"), "{}", run.stderr);
+}
+
 #[test]
 fn files_for_other_programs() {
     let files = Files::new("files");
     let file = files.write("a.json", &profile("a", 10_000));
     for (command, name, part) in [
         ("flame", "a.svg", "<title>leak.Scalar: "),
-        ("trace", "a.trace.json", "\"cat\": \"cpu_op\", \"name\": \"leak.Scalar\""),
+        ("trace", "a.trace.json", "\"cat\":\"cpu_op\",\"name\":\"leak.Scalar\""),
         ("report", "a.html", "leak.Scalar at src/model.rs:12:20"),
     ] {
         let output = files.path(name);

@@ -235,7 +235,8 @@ fn signatures_in_python_are_those_of_the_package() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(compared > 1000, "{compared}");
     let page = stock_site().iter().find(|file| file.path == "ops/gelu.html").expect("its page");
-    let text: String = page.text.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();
+    let text: String =
+        page.text.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();
     for line in [
         "gelu(input, *, approximate=&quot;none&quot;, out=None)",
         "gelu_(input, *, approximate=&quot;none&quot;)",
@@ -249,8 +250,19 @@ fn signatures_in_python_are_those_of_the_package() {
 fn the_guide_has_every_part() {
     let pages: Vec<&str> = stock_site().iter().map(|file| file.path.as_str()).collect();
     for part in [
-        "install", "derivatives", "inference", "custom-kernels", "kernels", "graphs", "programs", "profiler", "devices",
-        "python", "frameworks", "backend", "nn",
+        "install",
+        "derivatives",
+        "inference",
+        "custom-kernels",
+        "kernels",
+        "graphs",
+        "programs",
+        "profiler",
+        "devices",
+        "python",
+        "frameworks",
+        "backend",
+        "nn",
     ] {
         assert!(pages.contains(&&*format!("guide/{part}.html")), "{part}: {pages:?}");
     }

@@ -2,7 +2,7 @@
 //!
 //! In: nothing, or the file of an earlier measurement. Out: rates.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -41,7 +41,7 @@ impl Limits {
     /// `limits.json` in `OPSMITH_CACHE_DIR`, or `opsmith` in `XDG_CACHE_HOME` or `~/.cache`, if there is such a folder.
     pub fn of_this_machine() -> Limits {
         static MEASURED: OnceLock<Limits> = OnceLock::new();
-        MEASURED.get_or_init(|| kept().unwrap_or_else(measure_and_keep)).clone()
+        MEASURED.get_or_init(|| file().and_then(|file| kept(&file)).unwrap_or_else(measure_and_keep)).clone()
     }
 }
 
@@ -133,23 +133,56 @@ fn machine() -> String {
     format!("{name}, {} threads, {vectors}, {}", parallel::num_threads(), env!("CARGO_PKG_VERSION"))
 }
 
-fn kept() -> Option<Limits> {
-    let text = std::fs::read_to_string(file()?).ok()?;
+fn kept(file: &Path) -> Option<Limits> {
+    let text = std::fs::read_to_string(file).ok()?;
     let kept: Kept = serde_json::from_str(&text).ok()?;
     let sound = |rate: f64| rate.is_finite() && rate > 0.0;
     let limits = kept.limits;
     (kept.machine == machine() && sound(limits.copy_gb_s) && sound(limits.gflop_s)).then_some(limits)
 }
 
-/// A file that cannot be written is measured again by the next program.
 fn measure_and_keep() -> Limits {
     let limits = Limits::measure();
-    let kept = Kept { machine: machine(), limits: limits.clone() };
-    if limits.gflop_s > 0.0
-        && let (Some(file), Ok(text)) = (file(), serde_json::to_string(&kept))
-        && file.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
-    {
-        let _ = internals::replace(&file, |file| std::io::Write::write_all(file, text.as_bytes()));
+    if let Some(file) = file().filter(|_| limits.gflop_s > 0.0) {
+        keep(&file, &limits);
     }
     limits
+}
+
+/// Limits that cannot be written are measured again by the next program.
+fn keep(file: &Path, limits: &Limits) {
+    let kept = Kept { machine: machine(), limits: limits.clone() };
+    if let Ok(text) = serde_json::to_string(&kept)
+        && file.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
+    {
+        let _ = internals::replace(file, |file| std::io::Write::write_all(file, text.as_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_kept_for_the_machine_that_was_measured() {
+        let folder = std::env::temp_dir().join(format!("opsmith-limits-{}", std::process::id()));
+        let file = folder.join("inside").join("limits.json");
+        assert_eq!(kept(&file), None);
+        let limits = Limits { copy_gb_s: 12.5, gflop_s: 80.0, threads: 2 };
+        keep(&file, &limits);
+        assert_eq!(kept(&file), Some(limits.clone()));
+        let other = std::fs::read_to_string(&file).unwrap().replace("threads, ", "threads of another, ");
+        std::fs::write(&file, other).unwrap();
+        assert_eq!(kept(&file), None);
+        keep(&file, &Limits { gflop_s: 0.0, ..limits });
+        assert_eq!(kept(&file), None);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_measurement_is_of_this_machine() {
+        let limits = Limits::measure();
+        assert!(limits.copy_gb_s > 0.1 && limits.copy_gb_s < 10_000.0, "{limits:?}");
+        assert_eq!(limits.threads, parallel::num_threads());
+    }
 }

@@ -180,6 +180,7 @@ pub const TABLE: Table = Table {
                 "allocator",
                 "arg",
                 "autograd",
+                "backend",
                 "boxed",
                 "copy",
                 "device",

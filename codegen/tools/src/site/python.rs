@@ -44,8 +44,9 @@ fn listed(args: &[Arg], out: bool) -> String {
     let required = |arg: &Arg| !arg.keyword_only && arg.default.is_none();
     let last = args.iter().rposition(required).unwrap_or(0);
     let positional = args.iter().enumerate().filter(|(_, arg)| !arg.keyword_only);
-    let mut items: Vec<String> =
-        positional.map(|(place, arg)| parameter(arg, arg.default.as_ref().filter(|_| place >= last))).collect();
+    let mut items: Vec<String> = positional
+        .map(|(place, arg)| parameter(arg, arg.default.as_ref().filter(|_| place >= last)))
+        .collect();
     let mut named: Vec<String> =
         args.iter().filter(|arg| arg.keyword_only).map(|arg| parameter(arg, arg.default.as_ref())).collect();
     if out {
@@ -77,7 +78,9 @@ fn value(default: &Default) -> String {
         Default::Bool(false) => "False".to_owned(),
         Default::Int(value) => value.to_string(),
         Default::Float(value) if value.is_nan() => "None".to_owned(),
-        Default::Float(value) if value.is_infinite() => if *value > 0.0 { "1e999" } else { "-1e999" }.to_owned(),
+        Default::Float(value) if value.is_infinite() => {
+            if *value > 0.0 { "1e999" } else { "-1e999" }.to_owned()
+        }
         Default::Float(value) => format!("{value:?}"),
         Default::Str(text) => format!("{text:?}"),
         Default::List(items) => format!("[{}]", items.iter().map(value).collect::<Vec<_>>().join(", ")),
