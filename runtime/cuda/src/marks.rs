@@ -37,8 +37,8 @@ pub fn mark(stream: &Stream) -> Result<Mark> {
         None => {
             let mut event = std::ptr::null_mut();
             // SAFETY: the context is entered, and the result is a local variable.
-            context
-                .check(unsafe { (context.api().cuEventCreate)(&mut event, WITH_TIME) }, "create an event")?;
+            let code = unsafe { (context.api().cuEventCreate)(&mut event, WITH_TIME) };
+            context.check(code, "create an event")?;
             Mark(event.expose_provenance() as u64)
         }
     };

@@ -231,7 +231,7 @@ fn page(map: &SiteMap<'_>, index: usize, coverage: &[Row], shared: &mut Shared<'
         deprecated: deprecated(map, op),
         alias_of: op.alias_of.and_then(|id| model.ops.get(id.0)).map(|op| map.operator(&op.name)),
         schema: highlight(&op.signature, "c"),
-        forms: forms(map, op, &described),
+        forms: forms(map, op, meant, &described),
         definition: typeset::definition(model, op),
         expression: expression.map(|expr| print(expr, meant, model)),
         expression_of: if body.pointwise.is_some() { "Each element" } else { "In terms of other operators" },
@@ -315,7 +315,7 @@ fn deprecated(map: &SiteMap<'_>, op: &Op) -> Option<String> {
 }
 
 /// Rust functions, methods and operators, and calls by name.
-fn forms(map: &SiteMap<'_>, op: &Op, described: &describe::Operator) -> Vec<FormRow> {
+fn forms(map: &SiteMap<'_>, op: &Op, meant: &Op, described: &describe::Operator) -> Vec<FormRow> {
     let links = map.links("", "../");
     let form = |word: &str| match word {
         "inplace" => (Form::Inplace, "in place"),
@@ -346,7 +346,7 @@ fn forms(map: &SiteMap<'_>, op: &Op, described: &describe::Operator) -> Vec<Form
     more("method", methods);
     more("operator", described.operators.clone());
     more("by name", described.names.iter().map(|name| format!("call({:?}, …)", name.name)).collect());
-    let declared = python::declarations(op).join("\n");
+    let declared = python::declarations(op, meant).join("\n");
     if !declared.is_empty() {
         rows.push(FormRow { title: "Python".to_owned(), code: highlight(&declared, "python"), note: None });
     }

@@ -5,7 +5,7 @@
 
 use opsmith_core::MemoryFormat;
 
-use opsmith_codegen::model::{Arg, Default, Kind, Op};
+use opsmith_codegen::model::{Arg, Default, Op};
 
 /// Words that Python reserves, which parameters cannot have as names.
 const RESERVED: [&str; 36] = [
@@ -18,23 +18,17 @@ fn name(text: &str) -> String {
     if RESERVED.contains(&text) { format!("{text}_") } else { text.to_owned() }
 }
 
-/// The declarations of an operator's functions and methods in Python; none of an operator that is for formulas alone.
-pub fn declarations(op: &Op) -> Vec<String> {
+/// The declarations of an operator's functions in Python; none of an operator that is for formulas alone. An alias has the
+/// parameters of the operator that is meant.
+pub fn declarations(op: &Op, meant: &Op) -> Vec<String> {
     if op.facts.backward_only {
         return Vec::new();
     }
-    let base = name(op.name.split('.').next().unwrap_or_default());
-    let is_method = op.args.first().is_some_and(|arg| arg.name == "self" && arg.ty.kind == Kind::Tensor);
-    let inplace = op.forms.inplace.as_ref().map(|_| format!("{base}_"));
-    let functions = [(Some(base), op.forms.out.is_some()), (inplace, false)];
-    let functions = functions.into_iter().filter_map(|(name, out)| Some((name?, out)));
-    let mut all: Vec<String> = Vec::new();
-    for (name, out) in functions.clone() {
-        all.push(format!("{name}({})", listed(&op.args, out)));
-    }
-    for (name, out) in functions.filter(|_| is_method) {
-        all.push(format!("Tensor.{name}({})", listed(&op.args[1..], out)));
-    }
+    let declaration = |text: &str, out: bool| {
+        format!("{}({})", name(text.split('.').next().unwrap_or_default()), listed(&meant.args, out))
+    };
+    let mut all = vec![declaration(&op.name, op.forms.out.is_some())];
+    all.extend(op.forms.inplace.as_deref().map(|text| declaration(text, false)));
     all
 }
 
