@@ -23,9 +23,7 @@ pub struct Labels<'a> {
 
 impl<'a> Labels<'a> {
     fn new(targets: &View<'_, i64>, lengths: &'a [i64], classes: i64, blank: i64) -> Result<Labels<'a>> {
-        if !(0..classes).contains(&blank) {
-            return Err(Error::index(format!("the blank {blank} is not one of {classes} classes")));
-        }
+        expect_blank(blank, classes)?;
         let row = (targets.dim() == 2).then(|| targets.sizes()[1] as usize);
         let labels = Labels {
             labels: targets.to_contiguous().iter().copied().collect(),
@@ -68,6 +66,17 @@ impl<'a> Labels<'a> {
     }
 }
 
+/// Refuses a blank that is no class.
+///
+/// # Errors
+/// As it says.
+pub(crate) fn expect_blank(blank: i64, classes: i64) -> Result<()> {
+    match (0..classes).contains(&blank) {
+        true => Ok(()),
+        false => Err(Error::index(format!("the blank {blank} is not one of {classes} classes"))),
+    }
+}
+
 /// The logarithm of a sum of exponentials.
 fn log_sum(logarithms: &[f64]) -> f64 {
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -79,11 +88,11 @@ fn log_sum(logarithms: &[f64]) -> f64 {
 }
 
 /// Sizes that the kernels share.
-struct Sizes {
-    times: usize,
-    samples: usize,
-    classes: usize,
-    states: usize,
+pub(crate) struct Sizes {
+    pub times: usize,
+    pub samples: usize,
+    pub classes: usize,
+    pub states: usize,
 }
 
 impl Sizes {
@@ -91,7 +100,7 @@ impl Sizes {
     ///
     /// # Errors
     /// If they do not.
-    fn new(
+    pub fn new(
         log_probs: &[i64],
         targets: &[i64],
         log_alpha: &[i64],
@@ -249,12 +258,21 @@ pub fn by_length<T: Element<Compute: Float>>(
     lengths: &[i64],
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    if losses.numel() != lengths.len() {
-        return Err(Error::shape(format!("{} losses do not have {} lengths", losses.numel(), lengths.len())));
-    }
+    expect_lengths(losses.numel(), lengths)?;
     let losses = doubles(&losses);
     let quotients = losses.iter().zip(lengths).map(|(loss, length)| loss / (*length).max(1) as f64);
     out.write(quotients.map(|each| T::from_compute(T::Compute::of(each))))
+}
+
+/// Refuses another number of lengths than of losses.
+///
+/// # Errors
+/// As it says.
+pub(crate) fn expect_lengths(losses: usize, lengths: &[i64]) -> Result<()> {
+    match losses == lengths.len() {
+        true => Ok(()),
+        false => Err(Error::shape(format!("{losses} losses do not have {} lengths", lengths.len()))),
+    }
 }
 
 fn doubles<T: Element<Compute: Float>>(view: &View<'_, T>) -> Scratch<f64> {

@@ -27,15 +27,14 @@ pub fn fft_r2c<T: Element>(
     onesided: bool,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let dims = wrapped(dim, self_.dim())?;
+    let dims = distinct(dim, self_.dim())?;
     let mut sizes = Dims::from_slice(self_.sizes());
     if let (true, Some(&last)) = (onesided, dims.last()) {
-        sizes[last] = sizes[last] / 2 + 1;
+        sizes[last] = half_of(sizes[last]);
     }
     expect_sizes(out.sizes(), &sizes)?;
     if dims.iter().any(|&dim| self_.sizes()[dim] == 0) {
-        return Err(Error::shape("there is no transform of no numbers")
-            .with_help("transform over dimensions of at least one element"));
+        return Err(no_numbers());
     }
     let mut array = Array::of(&self_);
     array.transform(&dims, Direction::Forward);
@@ -57,19 +56,10 @@ pub fn fft_c2r<T: Element>(
     last_dim_size: i64,
     mut out: ViewMut<'_, T::Real>,
 ) -> Result<()> {
-    let dims = wrapped(dim, self_.dim())?;
-    let Some((&last, others)) = dims.split_last() else {
-        return Err(Error::value("a transform to real numbers needs a dimension"));
-    };
-    let half = last_dim_size / 2 + 1;
-    if last_dim_size < 1 || self_.sizes()[last] < half {
-        return Err(Error::value(format!(
-            "{last_dim_size} real numbers come from {half} frequencies, there are {}",
-            self_.sizes()[last]
-        )));
-    }
+    let dims = distinct(dim, self_.dim())?;
+    let last = last_to_reals(&dims, self_.sizes(), last_dim_size)?;
     let mut array = Array::of(&self_);
-    array.transform(others, Direction::Inverse);
+    array.transform(&dims[..dims.len() - 1], Direction::Inverse);
     array = array.with_conjugates(last, last_dim_size);
     array.transform(&[last], Direction::Inverse);
     array.scale(&dims, normalization)?;
@@ -90,7 +80,7 @@ pub fn fft_c2c<T: Element>(
     forward: bool,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let dims = wrapped(dim, self_.dim())?;
+    let dims = distinct(dim, self_.dim())?;
     expect_sizes(out.sizes(), self_.sizes())?;
     let mut array = Array::of(&self_);
     array.transform(&dims, if forward { Direction::Forward } else { Direction::Inverse });
@@ -99,7 +89,56 @@ pub fn fft_c2c<T: Element>(
     Ok(())
 }
 
-fn wrapped(dims: &[i64], rank: usize) -> Result<Scratch<usize>> {
+/// The number of frequencies of which the others of so many are conjugates.
+pub(crate) fn half_of(size: i64) -> i64 {
+    size / 2 + 1
+}
+
+/// The error of a dimension without elements.
+#[cold]
+pub(crate) fn no_numbers() -> Error {
+    Error::shape("there is no transform of no numbers")
+        .with_help("transform over dimensions of at least one element")
+}
+
+/// The dimension along which a transform gives real numbers.
+///
+/// # Errors
+/// If there is none, or it has too few frequencies.
+pub(crate) fn last_to_reals(dims: &[usize], sizes: &[i64], last_dim_size: i64) -> Result<usize> {
+    let Some(&last) = dims.last() else {
+        return Err(Error::value("a transform to real numbers needs a dimension"));
+    };
+    let half = half_of(last_dim_size);
+    if last_dim_size < 1 || sizes[last] < half {
+        return Err(Error::value(format!(
+            "{last_dim_size} real numbers come from {half} frequencies, there are {}",
+            sizes[last]
+        )));
+    }
+    Ok(last)
+}
+
+/// The factor of results of a transform over dimensions of the given sizes.
+///
+/// # Errors
+/// If the normalisation is another number.
+pub(crate) fn scale_of(sizes: &[i64], dims: &[usize], normalization: i64) -> Result<f64> {
+    let count = dims.iter().map(|&dim| sizes[dim]).product::<i64>() as f64;
+    match normalization {
+        0 => Ok(1.0),
+        1 => Ok(1.0 / count.sqrt()),
+        2 => Ok(1.0 / count),
+        other => Err(Error::value(format!("there is no normalisation {other}"))
+            .with_help("use 0 (none), 1 (the root of the number of elements) or 2 (the number)")),
+    }
+}
+
+/// Dimensions counted from the first.
+///
+/// # Errors
+/// If one is out of range or given twice.
+pub(crate) fn distinct(dims: &[i64], rank: usize) -> Result<Scratch<usize>> {
     if rank == 0 && !dims.is_empty() {
         return Err(Error::shape("a tensor without dimensions cannot be transformed"));
     }
@@ -144,16 +183,10 @@ impl Array {
     }
 
     fn scale(&mut self, dims: &[usize], normalization: i64) -> Result<()> {
-        let count = dims.iter().map(|&dim| self.sizes[dim]).product::<i64>() as f64;
-        let scale = match normalization {
-            0 => return Ok(()),
-            1 => 1.0 / count.sqrt(),
-            2 => 1.0 / count,
-            other => {
-                return Err(Error::value(format!("there is no normalisation {other}"))
-                    .with_help("use 0 (none), 1 (the root of the number of elements) or 2 (the number)"));
-            }
-        };
+        if normalization == 0 {
+            return Ok(());
+        }
+        let scale = scale_of(&self.sizes, dims, normalization)?;
         self.elements.iter_mut().for_each(|element| *element *= scale);
         Ok(())
     }

@@ -214,6 +214,46 @@ pub fn vdot<T: Element>(
     sum_of_products(&self_, &other, T::DTYPE.is_complex(), &out)
 }
 
+/// A matrix in memory of a device.
+#[derive(Clone, Copy)]
+pub(super) struct Plane<T> {
+    pub start: *const T,
+    pub sizes: [i64; 2],
+    pub strides: [i64; 2],
+}
+
+impl<T> Plane<T> {
+    /// Elements in row-major order.
+    pub fn dense(start: *const T, sizes: [i64; 2]) -> Plane<T> {
+        Plane { start, sizes, strides: [sizes[1], 1] }
+    }
+
+    fn stack(&self) -> Stack {
+        Stack::new(self.start.cast(), &self.sizes, &self.strides)
+    }
+}
+
+/// The product of two matrices, and another one added to it.
+///
+/// # Errors
+/// Errors of the device.
+///
+/// # Safety
+/// The sizes go together; all elements are in memory of the device that is kept until the stream has passed this request, and
+/// those of the result in none of the others.
+pub(super) unsafe fn product<T: Element>(
+    device: Device,
+    [left, right]: [Plane<T>; 2],
+    added: Option<Plane<T>>,
+    out: Plane<T>,
+) -> Result<()> {
+    let mut sum = Sum::plain();
+    sum.bias = added.map(|added| (added.stack(), sum.scale));
+    let parameter = matrices::<T>(left.stack(), right.stack(), out.stack(), &sum);
+    // SAFETY: the caller's promise.
+    unsafe { functor::<T>(0, &name::<T>()).product(device, parameter) }
+}
+
 fn products<T: Element>(
     left: &DeviceView<'_, T>,
     right: &DeviceView<'_, T>,

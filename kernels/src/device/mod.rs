@@ -61,6 +61,17 @@ pub const ORDER: &[&str] = &headers!(
     include_str!("../../cuda/order.cuh")
 );
 
+/// The library's texts for stacks of matrices, each the work of one block.
+pub const MATRICES: &[&str] =
+    &headers!(include_str!("../../cuda/team.cuh"), include_str!("../../cuda/matrix.cuh"));
+
+/// The library's texts for stacks of matrices that are reflected.
+pub const REFLECTIONS: &[&str] = &headers!(
+    include_str!("../../cuda/team.cuh"),
+    include_str!("../../cuda/matrix.cuh"),
+    include_str!("../../cuda/reflections.cuh")
+);
+
 /// The library's texts for products of matrices in tiles.
 pub const PRODUCT: &[&str] =
     &headers!(include_str!("../../cuda/team.cuh"), include_str!("../../cuda/product.cuh"));

@@ -28,9 +28,7 @@ pub fn cholesky_ex<T: Field>(
             let mut lower = if upper { matrix.adjoint() } else { matrix };
             let order = factor_in_place(&mut lower);
             if check_errors && order > 0 {
-                return Err(Error::value(format!(
-                    "matrix {number} is not positive-definite: its leading minor of order {order} is not positive"
-                )));
+                return Err(not_positive(number, order));
             }
             let result = if upper { lower.adjoint() } else { lower };
             // SAFETY: each number is one thread's.
@@ -41,6 +39,14 @@ pub fn cholesky_ex<T: Field>(
         }
         Ok(())
     })
+}
+
+/// The error of a matrix with a leading minor that is not positive.
+#[cold]
+pub(crate) fn not_positive(number: usize, order: usize) -> Error {
+    Error::value(format!(
+        "matrix {number} is not positive-definite: its leading minor of order {order} is not positive"
+    ))
 }
 
 /// Replaces the lower triangle by the factor, and the rest by zeros; the result is `info`.

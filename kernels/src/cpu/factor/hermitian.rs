@@ -25,13 +25,7 @@ pub fn eigh<T: Field>(
     mut eigenvectors: ViewMut<'_, T>,
 ) -> Result<()> {
     expect_square(a.sizes())?;
-    let upper = match uplo {
-        "L" | "l" => false,
-        "U" | "u" => true,
-        other => {
-            return Err(Error::value(format!("there is no triangle `{other}`")).with_help("use `L` or `U`"));
-        }
-    };
+    let upper = is_upper(uplo)?;
     let (matrices, values) = (Stack::of(&a)?, Stack::of_rows(&mut eigenvalues)?);
     let vectors = if compute_v { Some(Stack::of_output(&mut eigenvectors)?) } else { None };
     parallel::try_for_each_range(matrices.count(), 1, |range| {
@@ -55,6 +49,24 @@ pub fn eigh<T: Field>(
         }
         Ok(())
     })
+}
+
+/// Whether a name is that of the upper triangle.
+///
+/// # Errors
+/// If it is neither's.
+pub(crate) fn is_upper(uplo: &str) -> Result<bool> {
+    match uplo {
+        "L" | "l" => Ok(false),
+        "U" | "u" => Ok(true),
+        other => Err(Error::value(format!("there is no triangle `{other}`")).with_help("use `L` or `U`")),
+    }
+}
+
+/// The error of an iteration that does not end.
+#[cold]
+pub(crate) fn not_converged() -> Error {
+    Error::value("the eigenvalues of a matrix did not converge")
 }
 
 /// The Hermitian matrix with the given lower triangle; a diagonal is real.
@@ -205,7 +217,7 @@ fn implicit_ql<R: Real>(diagonal: &mut [R], beside: &mut [R], rows: &mut Mat<R>)
             }
             steps += 1;
             if steps > limit {
-                return Err(Error::value("the eigenvalues of a matrix did not converge"));
+                return Err(not_converged());
             }
             ql_step(diagonal, beside, rows, start, end);
         }

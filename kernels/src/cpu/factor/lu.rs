@@ -115,6 +115,12 @@ pub fn inv_ex<T: Field>(
     })
 }
 
+/// The error of a matrix whose elimination meets a zero, counted from 1.
+#[cold]
+pub(crate) fn not_regular(number: usize, pivot: usize) -> Error {
+    Error::value(format!("matrix {number} is singular: pivot {pivot} of its elimination is zero"))
+}
+
 /// The factors of one matrix.
 pub(super) struct Factors<T> {
     pub lu: Mat<T>,
@@ -166,10 +172,7 @@ impl<T: Field> Factors<T> {
         if self.zero == 0 {
             return Ok(());
         }
-        Err(Error::value(format!(
-            "matrix {number} is singular: pivot {} of its elimination is zero",
-            self.zero
-        )))
+        Err(not_regular(number, self.zero))
     }
 
     /// The solution of the system with the matrix, or with its adjoint.

@@ -17,11 +17,16 @@ mod stack;
 mod triangular;
 
 pub use cholesky::cholesky_ex;
+pub(crate) use cholesky::not_positive;
 pub use determinant::{cofactors, det, slogdet};
 pub use hermitian::eigh;
+pub(crate) use hermitian::{is_upper, not_converged};
+pub(crate) use lu::not_regular;
 pub use lu::{inv_ex, lu_factor_ex, lu_solve};
 pub use number::{Field, Real};
+pub(crate) use orthogonal::has_columns;
 pub use orthogonal::qr;
+pub(crate) use singular::not_finite;
 pub use singular::svd;
 pub use triangular::solve_triangular;
 
@@ -31,7 +36,9 @@ use opsmith_runtime::{Error, Result};
 /// Rows or columns that are factored before the rest of a matrix takes part in one product.
 pub(super) const BLOCK: usize = 48;
 
-fn expect_square(sizes: &[i64]) -> Result<()> {
+/// # Errors
+/// If the last two sizes differ.
+pub(crate) fn expect_square(sizes: &[i64]) -> Result<()> {
     match sizes {
         [.., rows, columns] if rows == columns => Ok(()),
         _ => Err(Error::shape(format!("expected square matrices, got the shape {}", ShapeText(sizes)))),

@@ -15,14 +15,7 @@ use super::stack::Stack;
 /// # Errors
 /// If there are less than two dimensions, or the mode is another.
 pub fn qr<T: Field>(a: View<'_, T>, mode: &str, mut q: ViewMut<'_, T>, mut r: ViewMut<'_, T>) -> Result<()> {
-    let with_q = match mode {
-        "reduced" | "complete" => true,
-        "r" => false,
-        other => {
-            return Err(Error::value(format!("there is no mode `{other}`"))
-                .with_help("use `reduced`, `complete` or `r`"));
-        }
-    };
+    let with_q = has_columns(mode)?;
     let matrices = Stack::of(&a)?;
     let uppers = Stack::of_output(&mut r)?;
     let columns = if with_q { Some(Stack::of_output(&mut q)?) } else { None };
@@ -39,6 +32,21 @@ pub fn qr<T: Field>(a: View<'_, T>, mode: &str, mut q: ViewMut<'_, T>, mut r: Vi
         }
     });
     Ok(())
+}
+
+/// Whether a mode has the factor `Q`.
+///
+/// # Errors
+/// If there is no such mode.
+pub(crate) fn has_columns(mode: &str) -> Result<bool> {
+    match mode {
+        "reduced" | "complete" => Ok(true),
+        "r" => Ok(false),
+        other => {
+            Err(Error::value(format!("there is no mode `{other}`"))
+                .with_help("use `reduced`, `complete` or `r`"))
+        }
+    }
 }
 
 /// A matrix after reflections of its columns: `R` on and above the diagonal, below it the vectors of the reflections.

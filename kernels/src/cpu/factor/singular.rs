@@ -33,8 +33,7 @@ pub fn svd<T: Field>(
         for number in range {
             let matrix = matrices.matrix(number);
             if !matrix.is_finite() {
-                return Err(Error::value(format!("matrix {number} has elements that are infinite or NaN"))
-                    .with_help("singular values are those of finite matrices"));
+                return Err(not_finite(number));
             }
             let wide = matrix.rows < matrix.columns;
             let tall = if wide { matrix.adjoint() } else { matrix };
@@ -55,6 +54,13 @@ pub fn svd<T: Field>(
         }
         Ok(())
     })
+}
+
+/// The error of a matrix without singular values.
+#[cold]
+pub(crate) fn not_finite(number: usize) -> Error {
+    Error::value(format!("matrix {number} has elements that are infinite or NaN"))
+        .with_help("singular values are those of finite matrices")
 }
 
 /// Singular values, and left and right vectors.

@@ -21,7 +21,7 @@ impl<T: Multiply<Compute = T> + Real> Unit for T {}
 
 /// The cell of a layer.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+pub(crate) enum Kind {
     /// Long short-term memory; gates: input, forget, cell, output.
     Lstm,
     /// Gated recurrent units; gates: reset, update, new.
@@ -33,7 +33,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(number: i64) -> Kind {
+    pub fn of(number: i64) -> Kind {
         match number {
             0 => Kind::Lstm,
             1 => Kind::Gru,
@@ -43,7 +43,7 @@ impl Kind {
     }
 
     /// Number of gates.
-    fn gates(self) -> usize {
+    pub fn gates(self) -> usize {
         match self {
             Kind::Lstm => 4,
             Kind::Gru => 3,
@@ -52,7 +52,7 @@ impl Kind {
     }
 
     /// Number of activations that the way back needs beside the states.
-    fn saved(self) -> usize {
+    pub fn saved(self) -> usize {
         match self {
             Kind::Lstm | Kind::Gru => 4,
             Kind::Tanh | Kind::Relu => 0,
