@@ -76,6 +76,14 @@ DEVICE void cholesky(const Matrices &matrices, u64 number, unsigned char *) {
     });
     __syncthreads();
   }
+  if (failed > 0) {
+    // As on the host, the rows before are the factor's, and the others are the matrix's.
+    const u64 left = failed - 1;
+    for_elements(n - left, n, [&](u64 at, u64 column) {
+      const u64 row = left + at;
+      if (column <= row && (row > left || column == row)) l.set(row, column, a.at(row, column));
+    });
+  }
   if (threadIdx.x == 0) {
     *matrix_of<i32>(matrices, 1, number).start = static_cast<i32>(failed);
     if (failed > 0 && matrices.has(1)) matrices.refuse(number, failed);

@@ -124,12 +124,10 @@ DEVICE void transform_few(c64 (&v)[radix]) {
         even.re += cosine * sums[k - 1].re, even.im += cosine * sums[k - 1].im;
         odd.re += sine * differences[k - 1].re, odd.im += sine * differences[k - 1].im;
       }
-      sums[m - 1] = {even.re + odd.im, even.im - odd.re};
-      differences[m - 1] = {even.re - odd.im, even.im + odd.re};
+      v[m] = {even.re + odd.im, even.im - odd.re};
+      v[radix - m] = {even.re - odd.im, even.im + odd.re};
     }
     v[0] = all;
-    UNROLL
-    for (int m = 1; m <= half; ++m) v[m] = sums[m - 1], v[radix - m] = differences[m - 1];
   }
 }
 
