@@ -39,23 +39,4 @@ struct Count {
   }
 };
 
-// Operand 0, for each number the sum of the weights at its places, in their order.
-template <class T>
-struct Weighted {
-  Strided<1, u64> places;
-  const i64 *numbers;
-  const T *weights;
-  u64 count;
-
-  DEVICE void operator()(const i64 (&offsets)[1], const u64 (&index)[8]) const {
-    Compute<T> sum = 0;
-    for (u64 i = 0; i < count; ++i) {
-      const i64 number = numbers[i];
-      if (number == static_cast<i64>(index[0])) sum += to_compute(weights[i]);
-      if (number < 0 || static_cast<u64>(number) >= places.count) report(kIndexOutOfRange);
-    }
-    static_cast<T *>(const_cast<void *>(places.pointers[0]))[offsets[0]] = from_compute<T>(sum);
-  }
-};
-
 }  // namespace opsmith

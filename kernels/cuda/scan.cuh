@@ -166,6 +166,97 @@ using RunningLargest = RunningBest<T, true>;
 template <class T>
 using RunningSmallest = RunningBest<T, false>;
 
+// A map of numbers, `scale` times a number and `shift`; or nothing, before the first.
+template <class P>
+struct Affine {
+  P scale, shift;
+  u64 exists;
+};
+struct Composed {
+  template <class P>
+  DEVICE Affine<P> operator()(const Affine<P> &a, const Affine<P> &b) const {
+    if (a.exists == 0 || b.exists == 0) return a.exists == 0 ? b : a;
+    // Behind a zero nothing counts, not even infinity.
+    const P shift = equal(b.scale, zero<P>()) ? b.shift : add(b.shift, mul(b.scale, a.shift));
+    return {mul(b.scale, a.scale), shift, 1};
+  }
+};
+template <class P>
+struct ComposedFromNothing : Composed {
+  DEVICE Affine<P> start() const { return {zero<P>(), zero<P>(), 0}; }
+};
+template <class P>
+struct ProductFromOne {
+  DEVICE P start() const { return one<P>(); }
+  DEVICE P operator()(P a, P b) const { return mul(a, b); }
+};
+
+// The gradient of a running product: each element's is the product of those before it, times the sum over places from it on of
+// their gradient and the product of the elements between, which is a running composition from the end. Operands are the result,
+// the gradient and the elements; `sums` has room for a number of each. Zeros need no division.
+template <class T>
+DEVICE void run_product_gradient(const Lines<3> &geometry, Wide<Compute<T>> *sums) {
+  using P = Wide<Compute<T>>;
+  const Team team = team_of(geometry.along_x != 0);
+  const u64 line = static_cast<u64>(blockIdx.x) * team.teams + team.number, size = geometry.size;
+  i64 offsets[3] = {};
+  const bool exists = line < geometry.lines;
+  if (exists) add_offsets(line, static_cast<int>(geometry.dims), geometry.sizes, geometry.strides, offsets);
+  const auto number = [&](int operand, u64 at) {
+    const T *const first = static_cast<const T *>(geometry.pointers[operand]) + offsets[operand];
+    return convert<P>(to_compute(first[static_cast<i64>(at) * geometry.steps[operand]]));
+  };
+  sums += line * size;
+  const ComposedFromNothing<P> composed = {};
+  Affine<P> carry = composed.start();
+  for (u64 block = 0; block < size; block += static_cast<u64>(team.lanes) * kScanRun) {
+    const u64 first = block + static_cast<u64>(team.lane) * kScanRun;
+    Affine<P> run[kScanRun], last = composed.start();
+    UNROLL
+    for (int i = 0; i < kScanRun; ++i) {
+      const u64 back = first + static_cast<u64>(i);
+      if (exists && back < size) {
+        const P scale = back == 0 ? one<P>() : math::conj(number(2, size - back));
+        last = composed(last, Affine<P>{scale, number(1, size - 1 - back), 1});
+      }
+      run[i] = last;
+    }
+    const Before<Affine<P>> before = folded_before(composed, last, team);
+    const Affine<P> earlier = composed(carry, before.earlier);
+    UNROLL
+    for (int i = 0; i < kScanRun; ++i) {
+      const u64 back = first + static_cast<u64>(i);
+      if (exists && back < size) sums[size - 1 - back] = composed(earlier, run[i]).shift;
+    }
+    carry = composed(carry, before.all);
+  }
+  __syncthreads();
+  const ProductFromOne<P> product = {};
+  P all = one<P>();
+  for (u64 block = 0; block < size; block += static_cast<u64>(team.lanes) * kScanRun) {
+    const u64 first = block + static_cast<u64>(team.lane) * kScanRun;
+    P run[kScanRun], last = one<P>();
+    UNROLL
+    for (int i = 0; i < kScanRun; ++i) {
+      const u64 at = first + static_cast<u64>(i);
+      run[i] = last;
+      if (exists && at < size) last = mul(last, number(2, at));
+    }
+    const Before<P> before = folded_before(product, last, team);
+    const P earlier = mul(all, before.earlier);
+    UNROLL
+    for (int i = 0; i < kScanRun; ++i) {
+      const u64 at = first + static_cast<u64>(i);
+      if (!exists || at >= size) continue;
+      const P others = math::conj(mul(earlier, run[i]));
+      const P found = mul(equal(others, zero<P>()) ? number(1, at) : sums[at], others);
+      T *const out = static_cast<T *>(const_cast<void *>(geometry.pointers[0])) + offsets[0];
+      out[static_cast<i64>(at) * geometry.steps[0]] = from_compute<T>(convert<Compute<T>>(found));
+    }
+    all = mul(all, before.all);
+  }
+}
+
 }  // namespace opsmith
 
 #define OPSMITH_SCAN(NAME, FOLD)                                                   \
@@ -175,4 +266,12 @@ using RunningSmallest = RunningBest<T, false>;
   extern "C" __global__ void __launch_bounds__(opsmith::kTeamThreads)              \
       NAME(opsmith::Lines<opsmith::NAME##_fold::kOutputs + 1> geometry) {          \
     opsmith::run_scan<opsmith::NAME##_fold>(geometry);                             \
+  }
+
+// With two parameters: `Lines<3>`, and room for a number of each element.
+#define OPSMITH_PRODUCT_GRADIENT(NAME, T)                                                    \
+  extern "C" __global__ void __launch_bounds__(opsmith::kTeamThreads)                        \
+      NAME(opsmith::Lines<3> geometry, void *sums) {                                         \
+    using namespace opsmith;                                                                 \
+    run_product_gradient<T>(geometry, static_cast<Wide<Compute<T>> *>(sums));                \
   }

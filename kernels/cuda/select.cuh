@@ -6,7 +6,7 @@
 //   OPSMITH_SELECT(opsmith_kernel, Median<float>)
 //
 // defines a kernel with two parameters, by value: `Lines<3>` of softmax.cuh (values, indices, input; `indices` may be null), and
-// the rank that `KthValue` looks for. 256 threads, a block for each line.
+// the rank that `KthValue` looks for, or the address of the entries in which `Mode` looks. 256 threads, a block for each line.
 
 namespace opsmith {
 
@@ -117,18 +117,27 @@ struct MoreOften {
   }
 };
 
+// `given` is the address of the entries of all lines in order (order.cuh); the last of each run of equal ones knows its length.
 template <class T>
-DEVICE u64 selected_place(const Mode<T> &, const T *in, i64 step, u64 size, u64) {
+DEVICE u64 selected_place(const Mode<T> &, const T *, i64, u64 size, u64 given) {
   const MoreOften<T> better = {};
+  const Entry *const entries = reinterpret_cast<const Entry *>(given) + blockIdx.x * size;
   Often best = {0, 0, 0};
   for (u64 i = threadIdx.x; i < size; i += blockDim.x) {
-    const T element = in[static_cast<i64>(i) * step];
-    const bool is_nan = Key<T>::is_nan(element);
-    const u64 key = Key<T>::of(element);
+    const Entry entry = entries[i];
     // NaN differs from itself.
-    u64 count = is_nan ? 1 : 0;
-    for (u64 other = 0; !is_nan && other < size; ++other) count += Key<T>::of(in[static_cast<i64>(other) * step]) == key ? 1 : 0;
-    best = better(best, Often{count, key, i});
+    const bool is_nan = kIsFloat<Compute<T>> && entry.key == Key<T>::kNaN;
+    if (!is_nan && i + 1 < size && entries[i + 1].key == entry.key) continue;
+    u64 first = is_nan ? i : 0, end = i;
+    while (first < end) {
+      const u64 middle = first + (end - first) / 2;
+      if (entries[middle].key < entry.key) {
+        first = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    best = better(best, Often{i + 1 - first, entry.key, entry.place});
   }
   return combined(best, better, team_of(true)).place;
 }

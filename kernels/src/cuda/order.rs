@@ -9,25 +9,27 @@ use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar};
 
+use super::index;
 use super::launch::{each, strided, too_many_dims};
 use super::moves::{Part, fill};
 use super::reduce;
 use super::scratch::{Dense, Room};
+use super::sort::entries_in_order;
 use crate::cpu::order::{divisible, median_of_nothing, place_of, refuse_empty_lines};
 use crate::cpu::{expect_sizes, reduced_strides};
 use crate::device::strided::Strided;
-use crate::device::{EACH, Lines, SOFTMAX_HEADERS};
+use crate::device::{EACH, Lines, SELECT_HEADERS};
 
 static SELECT: DeviceProgram =
-    DeviceProgram::new("select.cuh", SOFTMAX_HEADERS, include_str!("../../cuda/select.cuh"));
+    DeviceProgram::new("select.cuh", SELECT_HEADERS, include_str!("../../cuda/select.cuh"));
 static COUNTS: DeviceProgram = DeviceProgram::new("counts.cuh", EACH, include_str!("../../cuda/counts.cuh"));
 
-/// Rules of `select.cuh`, and the rank that the last one looks for.
+/// Rules of `select.cuh`, with the address of a mode's entries in order and the rank that the last one looks for.
 #[derive(Clone, Copy)]
 enum Rule {
     Median,
     NanMedian,
-    Mode,
+    Mode(u64),
     KthValue(u64),
 }
 
@@ -36,7 +38,7 @@ impl Rule {
         match self {
             Rule::Median => (0, "Median", 0),
             Rule::NanMedian => (1, "NanMedian", 0),
-            Rule::Mode => (2, "Mode", 0),
+            Rule::Mode(entries) => (2, "Mode", entries),
             Rule::KthValue(place) => (3, "KthValue", place),
         }
     }
@@ -113,7 +115,10 @@ pub fn mode<T: Element>(
     values: DeviceViewMut<'_, T>,
     indices: DeviceViewMut<'_, i64>,
 ) -> Result<()> {
-    choose(Rule::Mode, &self_, dim, keepdim, &values, &indices)
+    let along = wrap_dim(dim, self_.sizes().len())?;
+    refuse_empty_lines(self_.sizes(), along)?;
+    let entries = entries_in_order(&self_, along)?;
+    choose(Rule::Mode(entries.address::<u8>() as u64), &self_, dim, keepdim, &values, &indices)
 }
 
 fn choose<T: Element>(
@@ -250,15 +255,6 @@ struct Count {
     bins: u64,
 }
 
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Weighted {
-    places: Strided<1>,
-    numbers: *const c_void,
-    weights: *const c_void,
-    count: u64,
-}
-
 /// How often each number from 0 on occurs, or the sum of the weights at its places, in their order.
 ///
 /// # Errors
@@ -272,11 +268,8 @@ pub fn bincount<T: Element>(
     let Some(weights) = weights else { return count(&self_, &numbers, &out) };
     expect_sizes(weights.sizes(), self_.sizes())?;
     let weights = Dense::of(&weights)?;
-    let places = strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])?;
-    let (count, numbers) = (self_.numel() as u64, numbers.address.cast());
-    let parameter = Weighted { places, numbers, weights: weights.address.cast(), count };
-    // SAFETY: the struct has the fields of `counts.cuh`; places are those of the output, and there are `count` of both others.
-    unsafe { each(&COUNTS, out.device(), (2, "Weighted"), T::DTYPE, &places, &parameter) }
+    // SAFETY: there is a weight for each number.
+    unsafe { index::sums_by_number(numbers.address, weights.address, self_.numel(), &out) }
 }
 
 fn count<T: Element>(

@@ -1,9 +1,11 @@
 //! Elements in another order, repeated, or with others around them.
 
-use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
+use opsmith_runtime::backend::Elements;
+use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Element, Error, Result, Scalar};
 
 use super::moves::{Part, copy, fill};
+use super::scratch::{Dense, convert, write_dense};
 use crate::cpu::expect_sizes;
 
 pub use super::compact::{masked_scatter_backward, masked_select, nonzero};
@@ -89,7 +91,7 @@ pub fn flip<T: Element>(self_: DeviceView<'_, T>, dims: &[i64], out: DeviceViewM
 /// Without dimensions, in row-major order.
 ///
 /// # Errors
-/// If a dimension is out of range, the operands are too scattered to be taken in row-major order, or errors of the device.
+/// If a dimension is out of range, or errors of the device.
 pub fn roll<T: Element>(
     self_: DeviceView<'_, T>,
     shifts: &[i64],
@@ -103,7 +105,7 @@ pub fn roll<T: Element>(
     }
     let mut moves = Dims::from_elem(0, self_.sizes().len());
     if dims.is_empty() {
-        return roll_flat(&self_, shifts.first().copied().unwrap_or(0).rem_euclid(count), &out);
+        return roll_flat(&self_, shifts.first().copied().unwrap_or(0).rem_euclid(count), out);
     }
     for (&shift, &dim) in shifts.iter().zip(dims) {
         let dim = wrap_dim(dim, self_.sizes().len())?;
@@ -135,25 +137,19 @@ pub fn roll<T: Element>(
 }
 
 /// The elements moved in row-major order.
-fn roll_flat<T: Element>(self_: &DeviceView<'_, T>, shift: i64, out: &DeviceViewMut<'_, T>) -> Result<()> {
-    let row_major = contiguous_strides(self_.sizes());
-    let in_order = |strides: &[i64]| {
-        let differs = |(dim, &size): (usize, &i64)| size > 1 && strides[dim] != row_major[dim];
-        !self_.sizes().iter().enumerate().any(differs)
-    };
-    if !in_order(self_.strides()) || !in_order(out.strides()) {
-        return Err(Error::not_implemented(
-            "a device rolls tensors without dimensions only if they are contiguous",
-        )
-        .with_help("make the operands contiguous, or name the dimensions"));
-    }
-    let count = self_.numel() as i64;
-    for (size, from, to) in [(count - shift, 0, shift), (shift, count - shift, 0)] {
-        let target = Part { sizes: &[size], strides: &[1], offset: to };
-        // SAFETY: parts of operands that lie in row-major order.
-        unsafe { copy(out, target, self_, Part { offset: from, ..target })? };
-    }
-    Ok(())
+fn roll_flat<T: Element>(self_: &DeviceView<'_, T>, shift: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+    let (device, count, elements) = (out.device(), self_.numel() as i64, Dense::of(self_)?);
+    write_dense(out, |first| {
+        for (size, from, to) in [(count - shift, 0, shift), (shift, count - shift, 0)] {
+            let part = |start: *mut T, sizes| Elements { start: start.cast(), dtype: T::DTYPE, sizes, strides: &[1] };
+            let sizes = [size];
+            let source = part(elements.address.wrapping_offset(from as isize).cast_mut(), &sizes);
+            let target = part(first.wrapping_offset(to as isize), &sizes);
+            // SAFETY: parts of elements in row-major order, of which the output is none of the inputs.
+            unsafe { convert(device, target, source)? };
+        }
+        Ok(())
+    })
 }
 
 /// A tensor with a value around it; `pad` holds how much before and after each dimension, from the last

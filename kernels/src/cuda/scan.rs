@@ -2,18 +2,20 @@
 //!
 //! The meaning is that of [`cpu::reduce`](crate::cpu::reduce); results of `f32` and `complex64` are kept in double precision.
 
+use std::ffi::c_void;
+
+use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result};
 
-use super::launch::{each, on_lines, strided, too_many_dims};
+use super::launch::{on_lines, too_many_dims};
+use super::scratch::Room;
 use crate::cpu::expect_sizes;
-use crate::device::strided::Strided;
-use crate::device::{EACH, Lines, SOFTMAX_HEADERS, Shape};
+use crate::device::{Lines, SOFTMAX_HEADERS, Shape};
 
 static PROGRAM: DeviceProgram =
     DeviceProgram::new("scan.cuh", SOFTMAX_HEADERS, include_str!("../../cuda/scan.cuh"));
-static ALONG: DeviceProgram = DeviceProgram::new("chosen.cuh", EACH, include_str!("../../cuda/chosen.cuh"));
 
 /// Running sums along a dimension.
 ///
@@ -114,13 +116,6 @@ fn columns_alone<const N: usize>(lines: &Lines<N>, shape: Shape) -> Shape {
     Shape { blocks: lines.lines.div_ceil(256) as u32, threads: [256, 1] }
 }
 
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct CumprodBackward {
-    places: Strided<3>,
-    dim: u64,
-}
-
 /// The gradient of a running product along a dimension, exact where elements are zero too.
 ///
 /// # Errors
@@ -133,16 +128,24 @@ pub fn cumprod_backward<T: Element>(
 ) -> Result<()> {
     expect_sizes(grad.sizes(), input.sizes())?;
     expect_sizes(out.sizes(), input.sizes())?;
-    let dim = wrap_dim(dim, input.sizes().len())? as u64;
-    let places = strided(
-        out.sizes(),
-        [
-            (out.address().cast_const().cast(), out.strides()),
-            (grad.address().cast(), grad.strides()),
-            (input.address().cast(), input.strides()),
-        ],
-    )?;
-    let parameter = CumprodBackward { places, dim };
-    // SAFETY: the struct has the fields of `chosen.cuh`, and places are those of the views.
-    unsafe { each(&ALONG, out.device(), (1, "CumprodBackward"), T::DTYPE, &places, &parameter) }
+    let dim = wrap_dim(dim, input.sizes().len())?;
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    let (mut lines, shape) =
+        Lines::along(dim, input.sizes(), [out.strides(), grad.strides(), input.strides()])
+            .ok_or_else(|| too_many_dims(input.sizes().len()))?;
+    lines.pointers = [out.address().cast_const().cast(), grad.address().cast(), input.address().cast()];
+    let shape = columns_alone(&lines, shape);
+    // Numbers are kept in double precision.
+    let bytes = if T::DTYPE.is_complex() { 16 } else { 8 };
+    let room = Room::new::<u8>(out.device(), out.numel() as u64 * bytes)?;
+    let sums: *mut c_void = room.address();
+    let instance =
+        || format!("OPSMITH_PRODUCT_GRADIENT(opsmith_kernel, opsmith::dtype::{})", T::DTYPE.ident());
+    let grid =
+        Grid { blocks: [shape.blocks, 1, 1], threads: [shape.threads[0], shape.threads[1], 1], shared: 0 };
+    let parameters = [std::ptr::from_ref(&lines).cast::<c_void>(), (&raw const sums).cast()];
+    // SAFETY: the lines are those of the operands, and there is a number for each element.
+    unsafe { PROGRAM.launch(out.device(), 5 << 8 | T::DTYPE as u32, instance, grid, &parameters) }
 }

@@ -138,6 +138,20 @@ fn first_in_order<T: Element>(
     unsafe { each(&PROGRAM, device, (2, "InOrder"), <T::Bits as Element>::DTYPE, &places, &parameter) }
 }
 
+/// The entries of the lines along a dimension, each line in ascending order. Lines have elements.
+///
+/// # Errors
+/// Errors of the device.
+pub(super) fn entries_in_order<T: Element>(input: &DeviceView<'_, T>, dim: usize) -> Result<Room> {
+    let (device, sizes) = (input.device(), with_last(input.sizes(), dim, 1));
+    let size = sizes.last().map_or(1, |&size| size as u64);
+    let entries = keys(device, input.address(), &sizes, &with_last(input.strides(), dim, 0), false)?;
+    match input.numel() as u64 {
+        0 => Ok(entries),
+        count => Ok(in_order(device, entries, count / size, size, size)?.0),
+    }
+}
+
 /// The entries of lines along the last dimension.
 fn keys<T: Element>(
     device: Device,

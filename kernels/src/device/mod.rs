@@ -72,6 +72,13 @@ pub const REFLECTIONS: &[&str] = &headers!(
     include_str!("../../cuda/reflections.cuh")
 );
 
+/// The library's texts for elements that have a place in the order of their line.
+pub const SELECT_HEADERS: &[&str] = &headers!(
+    include_str!("../../cuda/team.cuh"),
+    include_str!("../../cuda/softmax.cuh"),
+    include_str!("../../cuda/order.cuh")
+);
+
 /// The library's texts for products of matrices in tiles.
 pub const PRODUCT: &[&str] =
     &headers!(include_str!("../../cuda/team.cuh"), include_str!("../../cuda/product.cuh"));

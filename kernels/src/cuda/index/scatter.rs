@@ -5,7 +5,7 @@ use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result, Scalar};
 use super::lead::{Along, How, Kind, Led, SUM, gather_at, input, output, put_number, without};
 use crate::cpu::expect_sizes;
 use crate::cpu::index::{check_index, check_source, unknown_reduction};
-use crate::cuda::moves::{Part, copy};
+use crate::cuda::moves::{Part, copy, fill};
 
 /// Elements of `self` at the indices: `out[i][j] = self[index[i][j]][j]` for dimension 0.
 ///
@@ -92,6 +92,34 @@ pub fn scatter_add<T: Element>(
     let led = led(dim, &index, &src, &out)?;
     // SAFETY: the elements that lead somewhere were checked.
     unsafe { led.join::<T>(out.device(), &[], [output(&out, &[]), input(&src, &[])], SUM) }
+}
+
+/// The sum of the weights of each number, in their order; there is a place in the output for each number from 0 on. Others
+/// are reported.
+///
+/// # Errors
+/// Errors of the device.
+///
+/// # Safety
+/// `count` numbers and weights are at the addresses, in memory of the device; the output has at most one dimension.
+pub(in crate::cuda) unsafe fn sums_by_number<T: Element>(
+    numbers: *const i64,
+    weights: *const T,
+    count: usize,
+    out: &DeviceViewMut<'_, T>,
+) -> Result<()> {
+    if out.numel() > 0 {
+        let whole = Part { sizes: out.sizes(), strides: out.strides(), offset: 0 };
+        // SAFETY: the whole output.
+        unsafe { fill(out, whole, Scalar::Int(0))? };
+    }
+    let along = Along { size: out.numel() as i64, step: out.strides().first().copied().unwrap_or(0) };
+    let how = How { with_own: false, ..SUM };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let led = Led::new(out.device(), &[count as i64], (numbers, &[1]), [&[0], &[1]], along, None)?;
+        led.join::<T>(out.device(), &[], [output(out, &[]), (weights.cast(), &[])], how)
+    }
 }
 
 /// For each place, the reduction of the elements of `src` that the indices send there, and of
