@@ -55,9 +55,8 @@ fn numbers(sizes: &[i64], dtype: DType) -> Tensor {
         (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     };
     let count = sizes.iter().product::<i64>();
-    let values: Vec<Complex64> = (0..count)
-        .map(|_| Complex64::new(next(), if dtype.is_complex() { next() } else { 0.0 }))
-        .collect();
+    let values: Vec<Complex64> =
+        (0..count).map(|_| Complex64::new(next(), if dtype.is_complex() { next() } else { 0.0 })).collect();
     Tensor::from_slice(&values, sizes).unwrap().to_dtype(dtype).unwrap()
 }
 
@@ -126,7 +125,11 @@ fn factors() {
             let right = numbers(&[3, n, 4], dtype);
             let by_rows = a.transpose(-2, -1).unwrap();
             compare("linalg_lu_factor_ex", &[tensor(&by_rows), yes.clone(), yes.clone()], units);
-            compare("linalg_lu_factor_ex", &[tensor(&numbers(&[2, n, 9], dtype)), yes.clone(), no.clone()], 1e5);
+            compare(
+                "linalg_lu_factor_ex",
+                &[tensor(&numbers(&[2, n, 9], dtype)), yes.clone(), no.clone()],
+                1e5,
+            );
             for left in [true, false] {
                 let b = if left { right.clone() } else { right.transpose(-2, -1).unwrap() };
                 compare("linalg_solve", &[tensor(&a), tensor(&b), Value::Bool(left)], units);
@@ -206,7 +209,9 @@ fn transforms() {
 
 fn layers() {
     for dtype in REALS {
-        for (name, gates) in [("lstm.input", 4), ("gru.input", 3), ("rnn_tanh.input", 1), ("rnn_relu.input", 1)] {
+        for (name, gates) in
+            [("lstm.input", 4), ("gru.input", 3), ("rnn_tanh.input", 1), ("rnn_relu.input", 1)]
+        {
             let (steps, batch, inputs, units) = (6, 5, 7, 70);
             let small = |sizes: &[i64]| numbers(sizes, dtype).mul(0.2).unwrap();
             let params: Vec<Tensor> = (0..2)
@@ -242,7 +247,9 @@ fn paths() {
         let labels: Vec<i64> = (0..3 * 40).map(|at| (at * 7 % 11) % 300).collect();
         let targets = Tensor::from_slice(&labels, [3, 40]).unwrap();
         let lengths = [Value::Ints(vec![90, 85, 10]), Value::Ints(vec![40, 0, 33])];
-        let args = [&[tensor(&log_probs), tensor(&targets)][..], &lengths, &[Value::Int(0), Value::Bool(false)]].concat();
+        let args =
+            [&[tensor(&log_probs), tensor(&targets)][..], &lengths, &[Value::Int(0), Value::Bool(false)]]
+                .concat();
         compare("_ctc_loss", &args, 16.0);
         let results = call(op("_ctc_loss"), &args).unwrap();
         for zero_infinity in [true, false] {

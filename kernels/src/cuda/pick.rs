@@ -141,7 +141,12 @@ fn roll_flat<T: Element>(self_: &DeviceView<'_, T>, shift: i64, out: DeviceViewM
     let (device, count, elements) = (out.device(), self_.numel() as i64, Dense::of(self_)?);
     write_dense(out, |first| {
         for (size, from, to) in [(count - shift, 0, shift), (shift, count - shift, 0)] {
-            let part = |start: *mut T, sizes| Elements { start: start.cast(), dtype: T::DTYPE, sizes, strides: &[1] };
+            let part = |start: *mut T, sizes| Elements {
+                start: start.cast(),
+                dtype: T::DTYPE,
+                sizes,
+                strides: &[1],
+            };
             let sizes = [size];
             let source = part(elements.address.wrapping_offset(from as isize).cast_mut(), &sizes);
             let target = part(first.wrapping_offset(to as isize), &sizes);

@@ -12,6 +12,6 @@ mod select;
 pub use super::compact::masked_scatter;
 pub use advanced::{index, index_put};
 pub use bag::embedding_bag;
-pub use scatter::{gather, scatter, scatter_add, scatter_reduce_two, scatter_value};
 pub(super) use scatter::sums_by_number;
+pub use scatter::{gather, scatter, scatter_add, scatter_reduce_two, scatter_value};
 pub use select::{embedding, embedding_dense_backward, index_add, index_select};
