@@ -77,6 +77,8 @@ DEVICE void cholesky(const Matrices &matrices, u64 number, unsigned char *) {
     __syncthreads();
   }
   if (failed > 0) {
+    // All threads have read the diagonal.
+    __syncthreads();
     // As on the host, the rows before are the factor's, and the others are the matrix's.
     const u64 left = failed - 1;
     for_elements(n - left, n, [&](u64 at, u64 column) {
