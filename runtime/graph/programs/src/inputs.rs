@@ -60,6 +60,19 @@ impl fmt::Display for ProgramInput {
 }
 
 impl ProgramInput {
+    /// The input of a specification.
+    pub(crate) fn of_spec(spec: &InputSpec) -> ProgramInput {
+        let size = |dim: &Dim| match dim {
+            Dim::Fixed(size) => ProgramSize::Fixed(*size),
+            Dim::Symbol { name, multiple_of, least, most } => {
+                ProgramSize::Symbol { name: name.clone(), multiple_of: *multiple_of, least: *least, most: *most }
+            }
+            Dim::Unknown | Dim::AnyRank => unreachable!("a model names its sizes"),
+        };
+        let name = spec.name.clone().unwrap_or_default();
+        ProgramInput { name, dtype: spec.dtype, sizes: spec.dims.iter().map(size).collect() }
+    }
+
     /// The specification for tracing.
     pub(crate) fn spec(&self) -> InputSpec {
         let dim = |size: &ProgramSize| match size {

@@ -1,6 +1,6 @@
-//! Programs exported by `torch.export.save` (`.pt2`), read, checked and run as graphs, without PyTorch.
+//! Programs exported by `torch.export.save` (`.pt2`) and ONNX models, read, checked and run as graphs, without PyTorch.
 //!
-//! In: an archive of a graph in JSON and weights. Out: a [`Program`], which reports all its mistakes before it runs
+//! In: an archive of a graph in JSON and weights, or a model that `opsmith_onnx` reads. Out: a [`Program`], which reports all its mistakes before it runs
 //! ([`Program::check`]), becomes a [`Graph`](opsmith_graph::Graph) and runs ([`Program::run`]). Operators are found by
 //! name in any library of operators that is linked into the program; this crate links none.
 //!
@@ -33,6 +33,7 @@ mod operators;
 mod program;
 mod replay;
 mod schema;
+mod source;
 mod structural;
 mod weights;
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opsmith_graph::{Dim, Graph, InputSpec, Passes};
+use opsmith_onnx::OnnxModel;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::tensor::Tensor;
 
@@ -17,19 +18,15 @@ use crate::conditions;
 use crate::errors::ProgramErrors;
 use crate::inputs::{self, ProgramInput};
 use crate::lower;
-use crate::model::{Input, InputKind, Model, Output, WeightKind};
-use crate::operators;
-use crate::replay::Replay;
 use crate::schema;
+use crate::source::{self, Replaying, Source};
 use crate::weights;
 
-/// A program that `torch.export.save` wrote.
+/// A program that `torch.export.save` wrote, or a model in ONNX's format.
 ///
 /// It runs on the host, whatever device it was exported for. Buffers that it writes keep their values from run to run.
 pub struct Program {
-    model: Model,
-    /// The tensors of inputs that are weights.
-    weights: Vec<Option<Tensor>>,
+    source: Source,
     inputs: Vec<ProgramInput>,
     /// Mistakes of the file.
     mistakes: Vec<Error>,
@@ -68,21 +65,39 @@ impl fmt::Display for CheckedProgram {
 }
 
 impl Program {
-    /// Reads the program in a `.pt2` file, with its weights.
+    /// Reads the program in a `.pt2` file, with its weights, or the model in an ONNX file, with the files beside it. The
+    /// content tells one from the other, not the name.
     ///
     /// # Errors
-    /// If the file cannot be read, is no such archive, has a schema of another version, or is damaged. Mistakes of
-    /// single weights and nodes are those of [`Program::check`].
+    /// If the file cannot be read, is no such archive or model, has a schema or operators of another version, or is damaged.
+    /// Mistakes of single weights and nodes are those of [`Program::check`].
     pub fn load(path: impl AsRef<Path>) -> Result<Program> {
-        Program::of(Archive::open(path.as_ref())?)
+        let path = path.as_ref();
+        match source::is_model(path) {
+            true => Ok(Program::of_model(OnnxModel::load(path)?)),
+            false => Program::of(Archive::open(path)?),
+        }
     }
 
-    /// Reads the program in the bytes of a `.pt2` file.
+    /// Reads the program in the bytes of a `.pt2` file, or the model in those of an ONNX file without files beside it.
     ///
     /// # Errors
     /// As [`Program::load`].
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Program> {
-        Program::of(Archive::from_bytes(bytes.into())?)
+        let bytes = bytes.into();
+        match OnnxModel::is_model(&bytes) {
+            true => Ok(Program::of_model(OnnxModel::from_bytes(bytes)?)),
+            false => Program::of(Archive::from_bytes(bytes)?),
+        }
+    }
+
+    fn of_model(model: OnnxModel) -> Program {
+        let inputs = model.inputs().iter().map(ProgramInput::of_spec).collect();
+        Program::new(Source::Onnx(model), inputs, Vec::new())
+    }
+
+    fn new(source: Source, inputs: Vec<ProgramInput>, mistakes: Vec<Error>) -> Program {
+        Program { source, inputs, mistakes, built: Mutex::default(), checked: Mutex::default() }
     }
 
     fn of(mut archive: Archive) -> Result<Program> {
@@ -93,14 +108,7 @@ impl Program {
         let found = weights::read(&mut archive, &name, &model);
         let (inputs, mut mistakes) = inputs::of(&model);
         mistakes.extend(found.mistakes);
-        Ok(Program {
-            model,
-            weights: found.of_inputs,
-            inputs,
-            mistakes,
-            built: Mutex::default(),
-            checked: Mutex::default(),
-        })
+        Ok(Program::new(Source::Exported { model, weights: found.of_inputs }, inputs, mistakes))
     }
 
     /// The inputs of each run, in order.
@@ -108,17 +116,13 @@ impl Program {
         &self.inputs
     }
 
-    /// The parameters, buffers and constants by their names in the module.
+    /// The parameters, buffers and constants by their names in the module or model.
     pub fn weights(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        self.model.inputs.iter().zip(&self.weights).filter_map(|(input, tensor)| {
-            match (&input.kind, tensor) {
-                (InputKind::Weight { name, .. }, Some(tensor)) => Some((name.as_str(), tensor)),
-                _ => None,
-            }
-        })
+        self.source.weights().into_iter().map(|weight| (weight.name, weight.tensor))
     }
 
-    /// The parameters, which training changes, by their names in the module; tied ones once, by their first name.
+    /// The parameters, which training changes, by their names in the module; tied ones once, by their first name. Those of
+    /// an ONNX model are its tensors of floats.
     ///
     /// ```no_run
     /// # use opsmith_programs::Program;
@@ -131,16 +135,21 @@ impl Program {
     /// # }
     /// ```
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        let named = || self.model.inputs.iter().zip(&self.weights).filter_map(parameter);
-        named().enumerate().filter_map(move |(number, (name, tensor))| {
-            let is_tied = named().take(number).any(|(_, known)| known.same(tensor));
-            (!is_tied).then_some((name, tensor))
-        })
+        let mut first: Vec<(&str, &Tensor)> = Vec::new();
+        for weight in self.source.weights().into_iter().filter(|weight| weight.is_parameter) {
+            if !first.iter().any(|(_, known)| known.same(weight.tensor)) {
+                first.push((weight.name, weight.tensor));
+            }
+        }
+        first.into_iter()
     }
 
     /// The version of PyTorch that wrote the program, if the file says it.
     pub fn torch_version(&self) -> Option<&str> {
-        Some(self.model.torch_version.as_str()).filter(|version| !version.is_empty())
+        match &self.source {
+            Source::Exported { model, .. } => Some(model.torch_version.as_str()).filter(|version| !version.is_empty()),
+            Source::Onnx(_) => None,
+        }
     }
 
     /// Finds all mistakes: missing or misshapen weights, symbols without bounds, operators that no linked library has,
@@ -155,7 +164,7 @@ impl Program {
             ProgramErrors::of(errors.errors().to_vec()).expect_err("a graph with mistakes has some")
         })?;
         let example = |_: &str, _: usize| Some(1);
-        let unread = self.model.guards.iter().filter(|guard| conditions::holds(guard, &example).is_none());
+        let unread = self.source.guards().iter().filter(|guard| conditions::holds(guard, &example).is_none());
         Ok(CheckedProgram {
             inputs: self.inputs.clone(),
             requirements: checked.requirements.iter().map(ToString::to_string).collect(),
@@ -180,11 +189,11 @@ impl Program {
     pub fn call<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
         ProgramErrors::of(self.mistakes.clone()).map_err(ProgramErrors::into_error)?;
         self.check_inputs(inputs)?;
-        let replay = Replay::new(&self.model, &self.weights);
+        let replay = Replaying::new(&self.source);
         let inputs: Vec<Tensor> = inputs.iter().map(|input| input.borrow().clone()).collect();
         replay.call(&inputs).map_err(|error| {
-            let mut errors = operators::missing(&self.model.block);
-            errors.append(&mut replay.errors.borrow_mut());
+            let mut errors = self.source.missing();
+            errors.append(&mut replay.errors());
             ProgramErrors::of(errors).map_or_else(ProgramErrors::into_error, |()| error)
         })
     }
@@ -210,7 +219,7 @@ impl Program {
             let input = self.inputs.iter().position(|input| input.name == name)?;
             given[input].borrow().shape().get(dim).copied()
         };
-        let broken = self.model.guards.iter().find(|guard| conditions::holds(guard, &size) == Some(false));
+        let broken = self.source.guards().iter().find(|guard| conditions::holds(guard, &size) == Some(false));
         match broken {
             None => Ok(()),
             Some(guard) => {
@@ -229,7 +238,7 @@ impl Program {
         let spec = |(input, shape): (&ProgramInput, &Vec<i64>)| {
             InputSpec::new(input.dtype, shape.iter().map(|size| Dim::Fixed(*size))).named(input.name.clone())
         };
-        let replay = Replay::new(&self.model, &self.weights);
+        let replay = Replaying::new(&self.source);
         trace(&replay, self.inputs.iter().zip(&shapes).map(spec)).map_err(ProgramErrors::into_error)?;
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(shapes);
         Ok(())
@@ -246,16 +255,16 @@ impl Program {
 
     fn build(&self) -> Result<Built, ProgramErrors> {
         let mut mistakes = self.mistakes.clone();
-        mistakes.extend(operators::missing(&self.model.block));
-        let replay = Replay::new(&self.model, &self.weights);
+        mistakes.extend(self.source.missing());
+        let replay = Replaying::new(&self.source);
         // Without the right sizes of inputs, no node would be right.
-        let traced = match inputs::of(&self.model).1.is_empty() {
+        let traced = match self.source.has_sizes() {
             true => Some(trace(&replay, self.inputs.iter().map(ProgramInput::spec))),
             false => None,
         };
         let graph = match traced {
             Some(Ok(graph)) => Some(graph),
-            Some(Err(errors)) if mistakes.is_empty() || !replay.errors.borrow().is_empty() => {
+            Some(Err(errors)) if mistakes.is_empty() || !replay.errors().is_empty() => {
                 mistakes.extend(errors.errors().iter().cloned());
                 None
             }
@@ -264,12 +273,13 @@ impl Program {
         ProgramErrors::of(mistakes)?;
         let graph = graph.expect("a program without mistakes was traced");
         // Weights that no one writes are constants for ever.
-        let writes = self.model.outputs.iter().any(|output| matches!(output, Output::Write { .. }));
-        let (passes, held) =
-            if writes { (Passes::all(), &[][..]) } else { (Passes::all().frozen(), self.weights.as_slice()) };
-        let versions = held.iter().flatten().map(|weight| (weight.clone(), weight.version())).collect();
+        let (passes, held) = match self.source.writes() {
+            true => (Passes::all(), Vec::new()),
+            false => (Passes::all().frozen(), self.source.weights()),
+        };
+        let versions = held.iter().map(|weight| (weight.tensor.clone(), weight.tensor.version())).collect();
         let graph = Arc::new(graph.optimize(&passes));
-        Ok(Built { graph, versions, checks_sizes: replay.checks_sizes.get() })
+        Ok(Built { graph, versions, checks_sizes: replay.checks_sizes() })
     }
 }
 
@@ -280,21 +290,13 @@ impl Built {
     }
 }
 
-/// The name and tensor of an input that is a parameter.
-fn parameter<'a>((input, tensor): (&'a Input, &'a Option<Tensor>)) -> Option<(&'a str, &'a Tensor)> {
-    match (&input.kind, tensor) {
-        (InputKind::Weight { name, kind: WeightKind::Parameter, .. }, Some(tensor)) => Some((name, tensor)),
-        _ => None,
-    }
-}
-
 /// Traces a replay.
 ///
 /// # Errors
 /// The mistakes of its nodes, or of tracing.
-fn trace(replay: &Replay<'_>, specs: impl IntoIterator<Item = InputSpec>) -> Result<Graph, ProgramErrors> {
+fn trace(replay: &Replaying<'_>, specs: impl IntoIterator<Item = InputSpec>) -> Result<Graph, ProgramErrors> {
     Graph::trace(|inputs: &[Tensor]| replay.call(inputs), specs).map_err(|error| {
-        let mut errors = replay.errors.borrow().clone();
+        let mut errors = replay.errors();
         match errors.is_empty() {
             true => errors.push(error),
             // Tracing adds the sizes to its error.

@@ -12,7 +12,7 @@ pub(crate) mod control;
 pub(crate) mod dynamic_sizes;
 pub(crate) mod fit;
 mod generalize;
-mod observer;
+pub(crate) mod observer;
 pub(crate) mod recorder;
 pub(crate) mod rng;
 pub(crate) mod sample_points;

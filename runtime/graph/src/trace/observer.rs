@@ -33,6 +33,28 @@ impl Drop for Observing {
     }
 }
 
+/// Runs a function aside from the trace of this thread, if there is one: its calls are computed, not recorded. For a reader
+/// of programs that computes with constants of the program, whose values must be known while the program is traced.
+///
+/// Tensors that the traced function made have no elements, and a kernel that reads them is refused.
+pub fn untraced<R>(function: impl FnOnce() -> R) -> R {
+    struct Resume(bool);
+    impl Drop for Resume {
+        fn drop(&mut self) {
+            if self.0 {
+                std::mem::forget(Observing::begin());
+            }
+        }
+    }
+    let resume = Resume(internals::is_tracing());
+    if resume.0 {
+        internals::trace(None);
+    }
+    let result = function();
+    drop(resume);
+    result
+}
+
 /// The events of this thread.
 struct Events;
 

@@ -1,0 +1,141 @@
+//! Sources of programs: an archive of PyTorch, or an ONNX model.
+//!
+//! In: what either reader made. Out: the same questions answered for both: weights, missing operators, a replay.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use opsmith_onnx::OnnxModel;
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::tensor::Tensor;
+
+use crate::inputs;
+use crate::model::{InputKind, Model, Output, WeightKind};
+use crate::operators;
+use crate::replay::Replay;
+
+/// The program of a file.
+pub(crate) enum Source {
+    /// A program that `torch.export.save` wrote, with the tensors of inputs that are weights.
+    Exported { model: Model, weights: Vec<Option<Tensor>> },
+    Onnx(OnnxModel),
+}
+
+/// A tensor of the file.
+pub(crate) struct Weight<'a> {
+    pub name: &'a str,
+    pub tensor: &'a Tensor,
+    /// Whether training changes it.
+    pub is_parameter: bool,
+}
+
+/// Whether a file is an ONNX model. One that cannot be read is none: the reader of archives reports it.
+pub(crate) fn is_model(path: &Path) -> bool {
+    let mut start = [0u8; 8];
+    File::open(path).and_then(|mut file| file.read(&mut start)).is_ok_and(|read| OnnxModel::is_model(&start[..read]))
+}
+
+impl Source {
+    pub fn weights(&self) -> Vec<Weight<'_>> {
+        match self {
+            Source::Exported { model, weights } => {
+                let mut found = Vec::new();
+                for (input, tensor) in model.inputs.iter().zip(weights) {
+                    if let (InputKind::Weight { name, kind, .. }, Some(tensor)) = (&input.kind, tensor) {
+                        let is_parameter = *kind == WeightKind::Parameter;
+                        found.push(Weight { name, tensor, is_parameter });
+                    }
+                }
+                found
+            }
+            Source::Onnx(model) => model
+                .weights()
+                .map(|(name, tensor)| Weight { name, tensor, is_parameter: tensor.dtype().is_float() })
+                .collect(),
+        }
+    }
+
+    /// Conditions on inputs, in Python.
+    pub fn guards(&self) -> &[String] {
+        match self {
+            Source::Exported { model, .. } => &model.guards,
+            Source::Onnx(_) => &[],
+        }
+    }
+
+    /// An error for each operator that no library has.
+    pub fn missing(&self) -> Vec<Error> {
+        match self {
+            Source::Exported { model, .. } => operators::missing(&model.block),
+            Source::Onnx(model) => model.missing(),
+        }
+    }
+
+    /// Whether all inputs have sizes at which the program can be traced.
+    pub fn has_sizes(&self) -> bool {
+        match self {
+            Source::Exported { model, .. } => inputs::of(model).1.is_empty(),
+            Source::Onnx(_) => true,
+        }
+    }
+
+    /// Whether runs write weights.
+    pub fn writes(&self) -> bool {
+        match self {
+            Source::Exported { model, .. } => {
+                model.outputs.iter().any(|output| matches!(output, Output::Write { .. }))
+            }
+            Source::Onnx(_) => false,
+        }
+    }
+}
+
+/// A program that can be called, with the mistakes of its last call.
+pub(crate) enum Replaying<'a> {
+    Exported(Replay<'a>),
+    Onnx { model: &'a OnnxModel, errors: RefCell<Vec<Error>> },
+}
+
+impl<'a> Replaying<'a> {
+    pub fn new(source: &'a Source) -> Replaying<'a> {
+        match source {
+            Source::Exported { model, weights } => Replaying::Exported(Replay::new(model, weights)),
+            Source::Onnx(model) => Replaying::Onnx { model, errors: RefCell::default() },
+        }
+    }
+
+    /// Calls the program.
+    ///
+    /// # Errors
+    /// If a node failed; the mistakes are those of [`Replaying::errors`].
+    pub fn call(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        match self {
+            Replaying::Exported(replay) => replay.call(inputs),
+            Replaying::Onnx { model, errors } => {
+                errors.borrow_mut().clear();
+                model.call(inputs).map_err(|found| {
+                    let first = found.first().cloned().unwrap_or_else(|| Error::graph("the model failed"));
+                    *errors.borrow_mut() = found;
+                    first
+                })
+            }
+        }
+    }
+
+    pub fn errors(&self) -> Vec<Error> {
+        match self {
+            Replaying::Exported(replay) => replay.errors.borrow().clone(),
+            Replaying::Onnx { errors, .. } => errors.borrow().clone(),
+        }
+    }
+
+    /// Whether a check depends on sizes alone, so that it must be repeated for others.
+    pub fn checks_sizes(&self) -> bool {
+        match self {
+            Replaying::Exported(replay) => replay.checks_sizes.get(),
+            Replaying::Onnx { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+"""Records the node tests of the package `onnx` as one archive: `onnx_nodes.py FOLDER_OR_ZIP [--subset]`.
+
+Each case is a model with one node, its inputs and the results that the package's reference implementation gave. A model
+is written for the version of the operators that was current when the test was made; it is set to one of 18 to 23 in which
+all its operators mean the same. Others are left out, and counted by reason.
+"""
+
+import collections
+import io
+import re
+import sys
+import zipfile
+
+import numpy as np
+import onnx
+import onnx.defs
+from onnx import numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+
+FIRST, LAST = 18, 23
+
+
+def version(model):
+    """A version in the range in which all operators mean what the model means; None if there is none."""
+    given = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+    wanted = min(max(given, FIRST), LAST)
+    if given == 0:
+        return None
+
+    def nodes(graph):
+        for node in graph.node:
+            yield node
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    yield from nodes(attribute.g)
+
+    for node in nodes(model.graph):
+        if node.domain not in ("", "ai.onnx"):
+            return None
+        try:
+            old = onnx.defs.get_schema(node.op_type, given)
+            new = onnx.defs.get_schema(node.op_type, wanted)
+        except onnx.defs.SchemaError:
+            return None
+        # Later versions of an operator add element types, inputs or attributes, which a node may not use.
+        if any(a.name not in new.attributes for a in node.attribute) or len(node.input) > new.max_input:
+            return None
+        if old.since_version != new.since_version and set(old.attributes) - set(new.attributes):
+            return None
+    return wanted
+
+
+def array(value):
+    if isinstance(value, onnx.TensorProto):
+        value = numpy_helper.to_array(value)
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return None
+    value = np.asarray(value)
+    if value.dtype.kind not in "biufc":
+        return None
+    return np.ascontiguousarray(value).reshape(value.shape)
+
+
+def cases():
+    reasons = collections.Counter()
+    for case in collect_testcases(None):
+        model = case.model
+        if model is None:
+            continue
+        wanted = version(model)
+        if wanted is None:
+            reasons["operators of another version or domain"] += 1
+            continue
+        for o in model.opset_import:
+            if o.domain in ("", "ai.onnx"):
+                o.version = wanted
+        inputs, outputs = case.data_sets[0]
+        inputs, outputs = [array(x) for x in inputs], [array(x) for x in outputs]
+        if any(x is None for x in inputs + outputs):
+            reasons["values that are no tensors of numbers"] += 1
+            continue
+        yield case.name.removeprefix("test_"), model, inputs, outputs
+    for reason, count in reasons.items():
+        print(f"left out: {count} with {reason}")
+
+
+def main():
+    target, subset = sys.argv[1], "--subset" in sys.argv
+    found = sorted(cases(), key=lambda case: case[0])
+    if subset:
+        # One, the smallest, for each operator and each of its first attributes' values in a name.
+        best = {}
+        for case in found:
+            if "expanded" in case[0] or len(case[1].SerializeToString()) > 4000:
+                continue
+            if sum(x.nbytes for x in case[2] + case[3]) > 8000:
+                continue
+            kind = (case[1].graph.node[0].op_type, tuple(sorted(a.name for a in case[1].graph.node[0].attribute)))
+            size = sum(x.nbytes for x in case[2] + case[3])
+            if kind not in best or size < best[kind][0]:
+                best[kind] = (size, case)
+        found = sorted((case for _, case in best.values()), key=lambda case: case[0])
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+
+        def write(name, data):
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+
+        for name, model, inputs, outputs in found:
+            write(f"{name}/model.onnx", model.SerializeToString())
+            for kind, arrays in (("in", inputs), ("out", outputs)):
+                for number, value in enumerate(arrays):
+                    data = io.BytesIO()
+                    np.save(data, value)
+                    write(f"{name}/{kind}{number}.npy", data.getvalue())
+    operators = {case[1].graph.node[0].op_type for case in found}
+    print(f"{len(found)} cases of {len(operators)} operators")
+
+
+main()
