@@ -18,6 +18,9 @@ from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
 FIRST, LAST = 18, 23
+# The element types that NumPy's files have.
+TYPES = {"bool", "float16", "float32", "float64", "complex64", "complex128"}
+TYPES |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
 def version(model):
@@ -56,7 +59,7 @@ def array(value):
     if not isinstance(value, (np.ndarray, np.generic)):
         return None
     value = np.asarray(value)
-    if value.dtype.kind not in "biufc":
+    if value.dtype.name not in TYPES:
         return None
     return np.ascontiguousarray(value).reshape(value.shape)
 
