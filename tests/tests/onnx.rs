@@ -11,9 +11,9 @@ use std::io::Read as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use opsmith::Tensor;
+use opsmith::{DType, Tensor, TensorOps};
 use opsmith_programs::Program;
-use programs_support::{LIBRARY, compare};
+use programs_support::{Archive, LIBRARY, folders};
 use zip::ZipArchive;
 
 /// A model with inputs and expected results.
@@ -56,6 +56,34 @@ fn is_random(name: &str) -> bool {
     ["bernoulli", "training_dropout", "multinomial"].iter().any(|word| name.contains(word))
 }
 
+/// Compares results: integers exactly, floats by `max|a-b| ≤ bound · max(1, max|b|)`, in which infinite elements are equal.
+fn compare(outputs: &[Tensor], expected: &[Tensor]) -> Result<(), String> {
+    if outputs.len() != expected.len() {
+        return Err(format!("{} outputs, expected {}", outputs.len(), expected.len()));
+    }
+    for (number, (output, expected)) in outputs.iter().zip(expected).enumerate() {
+        let of = |tensor: &Tensor| format!("{} {:?}", tensor.dtype(), tensor.shape());
+        if of(output) != of(expected) {
+            return Err(format!("output {number} is {}, expected {}", of(output), of(expected)));
+        }
+        let bound = match expected.dtype() {
+            DType::F16 => 2e-3,
+            DType::F32 | DType::F64 | DType::C64 | DType::C128 => 1e-4,
+            _ => 0.0,
+        };
+        let numbers = |tensor: &Tensor| tensor.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+        let (output, expected) = (numbers(output), numbers(expected));
+        let finite = expected.iter().filter(|value| value.is_finite());
+        let bound = bound * finite.fold(1.0f64, |most, value| most.max(value.abs()));
+        for (place, (a, b)) in output.iter().zip(&expected).enumerate() {
+            if !(a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= bound) {
+                return Err(format!("output {number}, element {place} is {a}, expected {b} within {bound}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Runs a case; an error in words if it fails.
 fn run(name: &str, case: &Case) -> Result<(), String> {
     let program = Program::from_bytes(case.model.clone()).map_err(|error| error.to_string())?;
@@ -69,10 +97,7 @@ fn run(name: &str, case: &Case) -> Result<(), String> {
             assert_eq!(shapes(&outputs), shapes(&expected));
             continue;
         }
-        catch_unwind(AssertUnwindSafe(|| compare(name, &outputs, &expected))).map_err(|panic| {
-            let text = panic.downcast_ref::<String>().cloned();
-            text.unwrap_or_else(|| "the results differ".to_owned())
-        })?;
+        compare(&outputs, &expected)?;
     }
     Ok(())
 }
@@ -98,6 +123,55 @@ fn every_case_of_an_operator() {
         .collect();
     assert!(failed.is_empty(), "{} of {} failed:\n{}", failed.len(), cases.len(), failed.join("\n\n"));
     assert!(cases.len() >= 250, "{} cases", cases.len());
+}
+
+/// Runs the networks of a folder at all sizes recorded for the programs that they were made of.
+fn networks(folder: &Path) -> usize {
+    let recorded: Vec<_> = folders().into_iter().chain([folder.to_owned()]).collect();
+    let mut ran = 0;
+    let mut failed = Vec::new();
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "onnx")) {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let archive = recorded.iter().map(|folder| folder.join(format!("{name}.npz"))).find(|path| path.exists());
+        let archive = Archive::open(&archive.unwrap_or_else(|| panic!("{name}: no recorded results")));
+        match network(path, &archive) {
+            Ok(cases) => println!("{name}: {cases} cases"),
+            Err(error) => failed.push(format!("{name}: {error}")),
+        }
+        ran += 1;
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+    ran
+}
+
+fn network(path: &Path, recorded: &Archive) -> Result<usize, String> {
+    let program = Program::load(path).map_err(|error| error.to_string())?;
+    program.check().map_err(|errors| errors.to_string())?;
+    let mut cases = 0;
+    while let Some(inputs) = recorded.arrays(&format!("case{cases}.in")) {
+        let expected = recorded.arrays(&format!("case{cases}.out")).expect("recorded results");
+        // The second run of a size uses its plan.
+        for _ in 0..2 {
+            let place = |error| format!("case {cases}: {error}");
+            let outputs = program.run(&inputs).map_err(|error| place(error.to_string()))?;
+            compare(&outputs, &expected).map_err(place)?;
+        }
+        cases += 1;
+    }
+    if cases < 4 { Err(format!("{cases} recorded cases")) } else { Ok(cases) }
+}
+
+#[test]
+fn networks_give_what_pytorch_gave() {
+    assert!(networks(&data("")) >= 5);
+}
+
+#[test]
+#[ignore = "runs the networks of the folder that `OPSMITH_ONNX_NETWORKS` names"]
+fn networks_of_a_folder() {
+    networks(Path::new(&std::env::var("OPSMITH_ONNX_NETWORKS").expect("OPSMITH_ONNX_NETWORKS names a folder")));
 }
 
 #[test]

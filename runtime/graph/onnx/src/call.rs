@@ -22,6 +22,8 @@ pub(crate) struct Call<'a> {
     /// Whether sizes may differ from replay to replay.
     pub varies: bool,
     pub run_block: &'a RunBlock<'a>,
+    /// Set by operators whose sizes of results follow from elements: those of the replay are bounds.
+    pub opens_sizes: &'a std::cell::Cell<bool>,
 }
 
 impl Call<'_> {

@@ -4,7 +4,7 @@
 //! integers computed from shapes become formulas. Values that follow from constants and sizes alone are computed aside. A
 //! node that fails does not end the replay: all mistakes are found, except of nodes that need a failed one.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -34,6 +34,8 @@ pub(crate) struct Replay<'a> {
     /// The sizes of symbols, by the inputs of this replay.
     sizes: BTreeMap<String, i64>,
     varies: bool,
+    /// Whether sizes of a value before follow from elements, so that sizes of the replay are bounds.
+    open_sizes: Cell<bool>,
 }
 
 /// Calls the model on tensors.
@@ -51,7 +53,7 @@ pub(crate) fn call(model: &Model, folded: &Folded, inputs: &[Tensor]) -> Result<
     }
     let varies = !sizes.is_empty();
     let values = RefCell::new(vec![None; model.names.len()]);
-    let replay = Replay { model, folded, values, errors: RefCell::default(), sizes, varies };
+    let replay = Replay { model, folded, values, errors: RefCell::default(), sizes, varies, open_sizes: Cell::new(false) };
     for weight in &model.weights {
         replay.set(weight.slot, Datum::constant(weight.tensor.clone()));
     }
@@ -135,7 +137,7 @@ impl Replay<'_> {
             });
         }
         let run_block = |block: &Block, given: &[Datum]| self.block(block, given);
-        let call = Call { node, inputs, varies: self.varies, run_block: &run_block };
+        let call = Call { node, inputs, varies: self.varies, run_block: &run_block, opens_sizes: &self.open_sizes };
         match &node.operator {
             Called::Unknown { .. } => Ok(None),
             Called::Library { domain, name } => custom::call(domain, name, &call).map(Some),
@@ -213,7 +215,8 @@ impl Replay<'_> {
             DeclaredSize::Symbol(symbol) => self.sizes.get(symbol).is_some_and(|known| known != found),
             DeclaredSize::Unknown => false,
         };
-        if sizes.len() != tensor.dim() || sizes.iter().zip(tensor.shape()).any(differs) {
+        let compared = !self.open_sizes.get();
+        if sizes.len() != tensor.dim() || compared && sizes.iter().zip(tensor.shape()).any(differs) {
             let text: Vec<String> = sizes
                 .iter()
                 .map(|size| match size {

@@ -124,6 +124,10 @@ fn extreme(call: &Call<'_>, name: &str, of_none: f64) -> Result<Tensor> {
         if by.dims.is_empty() {
             return Ok(x.clone());
         }
+        if x.dtype() == DType::Bool {
+            let name = if of_none < 0.0 { "any.dims" } else { "all.dims" };
+            return run!(name, x, by.dims.clone(), by.keep);
+        }
         let empty = x.dtype().is_float() && by.dims.iter().any(|dim| x.shape()[*dim as usize] == 0);
         match empty {
             false => run!(name, x, by.dims.clone(), by.keep),

@@ -24,6 +24,13 @@ struct Axis {
     part: (f64, f64),
 }
 
+impl Axis {
+    /// The new size before it is rounded.
+    fn whole(&self) -> f64 {
+        self.scale.map_or(self.to as f64, |scale| scale * self.from as f64)
+    }
+}
+
 /// The attributes.
 struct Options {
     mode: String,
@@ -107,6 +114,9 @@ fn by_library(x: &Tensor, resized: &[Axis], options: &Options) -> Result<Option<
         return Ok(None);
     }
     let corners = options.transformation == "align_corners";
+    if corners && resized.iter().any(|axis| axis.whole() != axis.to as f64) {
+        return Ok(None);
+    }
     let middles = matches!(options.transformation.as_str(), "half_pixel" | "pytorch_half_pixel");
     let name = match (options.mode.as_str(), options.transformation.as_str(), options.rounding.as_str()) {
         ("nearest", "asymmetric", "floor") => ["upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"],
@@ -169,10 +179,13 @@ fn coordinates(axis: &Axis, transformation: &str) -> Result<Tensor> {
             let offset = run!("mul.Tensor", run!("mul.Scalar", &from, 0.5)?, &missing)?;
             run!("add.Tensor", middles(&places)?, &offset)
         }
-        "align_corners" if axis.to == 1 => zeros(),
+        "align_corners" if axis.whole() == 1.0 => zeros(),
         "align_corners" => {
-            let ratio = run!("div.Tensor", size(axis.from - 1)?, size(axis.to - 1)?)?;
-            run!("mul.Tensor", &places, &ratio)
+            let last = match axis.scale {
+                Some(_) => number(axis.whole() - 1.0)?,
+                None => size(axis.to - 1)?,
+            };
+            run!("mul.Tensor", &places, run!("div.Tensor", size(axis.from - 1)?, &last)?)
         }
         "asymmetric" => run!("div.Tensor", &places, &scale),
         "tf_crop_and_resize" => {

@@ -115,6 +115,7 @@ fn slice_by_tensors(call: &Call<'_>, x: &Tensor) -> Result<Tensor> {
     let ([dim], [step], 1) = (dims.as_slice(), steps.as_slice(), starts.numel()) else {
         return Err(unsupported("a slice of several dimensions whose bounds are computed from elements"));
     };
+    call.opens_sizes.set(true);
     let scalar = |tensor: &Tensor| run!("reshape", tensor, Vec::<i64>::new());
     run!("slice.by_tensor", x, scalar(&starts)?, scalar(&ends)?, axis(*dim, x.dim())?, *step)
 }
@@ -145,10 +146,12 @@ pub(super) fn top_k(call: &Call<'_>) -> Result<Vec<Datum>> {
 }
 
 pub(super) fn non_zero(call: &Call<'_>) -> Result<Tensor> {
+    call.opens_sizes.set(true);
     run!("t", run!("nonzero", call.tensor(0)?)?)
 }
 
 pub(super) fn compress(call: &Call<'_>) -> Result<Tensor> {
+    call.opens_sizes.set(true);
     let (x, condition) = (call.tensor(0)?, call.tensor(1)?);
     let (x, dim) = match call.maybe_int("axis")? {
         Some(given) => {
