@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use memmap2::Mmap;
-use opsmith_graph::InputSpec;
+use opsmith_graph::{Dim, Graph, InputSpec};
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::tensor::Tensor;
 use prost::Message;
@@ -19,7 +19,7 @@ use crate::lower::{self, VERSIONS};
 use crate::model::{Attribute, Block, Called, Model, Node};
 use crate::operators;
 use crate::proto::ModelProto;
-use crate::replay::{self, Folded};
+use crate::replay::{self, Folded, Limits};
 use crate::tensors::Reader;
 
 /// Bytes that a protocol's message may have.
@@ -29,7 +29,13 @@ const LARGEST: u64 = 1 << 31;
 pub struct OnnxModel {
     model: Model,
     folded: Folded,
+    limits: Limits,
 }
+
+/// Sizes at which a model shows the bounds of its symbols; different ones, which no table has.
+const PROBED: i64 = 5003;
+/// A bound may hide another one.
+const PROBES: usize = 8;
 
 impl OnnxModel {
     /// Whether bytes begin as a model does: with the version of the format, or another field of a model.
@@ -73,7 +79,52 @@ impl OnnxModel {
             return Err(Error::io("the file is no model of ONNX: it has no graph")
                 .with_help("a model is the file that `torch.onnx.export` or `onnx.save` writes"));
         }
-        Ok(OnnxModel { model: lower::model(&message, &reader)?, folded: Mutex::new(BTreeMap::new()) })
+        let model = lower::model(&message, &reader)?;
+        let mut model = OnnxModel { model, folded: Mutex::default(), limits: Mutex::default() };
+        model.bound_symbols();
+        Ok(model)
+    }
+
+    /// Gives symbols the bounds that the model has and the format cannot say: a table of 16 places ends at 16. The model is
+    /// traced at large sizes, until no value that is declared with a symbol is smaller. Errors are those of a later trace.
+    fn bound_symbols(&mut self) {
+        for _ in 0..PROBES {
+            let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
+            let mut specs = self.model.inputs.clone();
+            for dim in specs.iter_mut().flat_map(|spec| &mut spec.dims) {
+                if let Dim::Symbol { name, most, .. } = dim {
+                    let next = PROBED + 6 * sizes.len() as i64;
+                    *dim = Dim::Fixed(*sizes.entry(name.clone()).or_insert(most.unwrap_or(next)));
+                }
+            }
+            if sizes.is_empty() {
+                return;
+            }
+            // Only what is larger than its table is of interest.
+            _ = Graph::trace(
+                |inputs: &[Tensor]| {
+                    self.replay(inputs, &sizes).map_err(|_| Error::graph("a node of the model failed"))
+                },
+                specs,
+            );
+            let limits = std::mem::take(self.limits.get_mut().unwrap_or_else(PoisonError::into_inner));
+            let news = limits.into_iter().filter(|(name, limit)| sizes.get(name).is_some_and(|size| limit < size));
+            let news: BTreeMap<String, i64> = news.collect();
+            if news.is_empty() {
+                return;
+            }
+            for dim in self.model.inputs.iter_mut().flat_map(|spec| &mut spec.dims) {
+                if let Dim::Symbol { name, most, .. } = dim
+                    && let Some(limit) = news.get(name)
+                {
+                    *most = Some(*limit);
+                }
+            }
+        }
+    }
+
+    fn replay(&self, inputs: &[Tensor], sizes: &BTreeMap<String, i64>) -> Result<Vec<Tensor>, Vec<Error>> {
+        replay::call(&self.model, &self.folded, &self.limits, inputs, sizes)
     }
 
     /// The inputs of each run, in order. Sizes that the file leaves open are symbols, by the file's names for them.
@@ -119,7 +170,15 @@ impl OnnxModel {
     /// Every mistake, each with its node; nodes that need the result of a failed one are not reported, nor are those of
     /// [`OnnxModel::missing`].
     pub fn call(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Vec<Error>> {
-        replay::call(&self.model, &self.folded, inputs)
+        let mut sizes = BTreeMap::new();
+        for (spec, input) in self.model.inputs.iter().zip(inputs) {
+            for (dim, size) in spec.dims.iter().zip(input.shape()) {
+                if let Dim::Symbol { name, .. } = dim {
+                    sizes.insert(name.clone(), *size);
+                }
+            }
+        }
+        self.replay(inputs, &sizes)
     }
 }
 

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use opsmith_graph::{Dim, at_source, untraced};
+use opsmith_graph::{at_source, untraced};
 use opsmith_runtime::error::{Error, Result, ShapeText};
 use opsmith_runtime::tensor::Tensor;
 
@@ -24,36 +24,38 @@ use crate::values::{Datum, KNOWN_ELEMENTS, Known, VARYING_ELEMENTS};
 /// has the same constants.
 pub(crate) type Folded = Mutex<BTreeMap<usize, Vec<Datum>>>;
 
+/// Sizes that symbols cannot exceed, because a value that the file declares with the symbol is not larger.
+pub(crate) type Limits = Mutex<BTreeMap<String, i64>>;
+
 /// A model that can be called.
 pub(crate) struct Replay<'a> {
     pub model: &'a Model,
     pub folded: &'a Folded,
+    limits: &'a Limits,
     /// Values by their numbers; `None` for those of nodes that failed.
     values: RefCell<Vec<Option<Datum>>>,
     errors: RefCell<Vec<Error>>,
     /// The sizes of symbols, by the inputs of this replay.
-    sizes: BTreeMap<String, i64>,
+    sizes: &'a BTreeMap<String, i64>,
     varies: bool,
     /// Whether sizes of a value before follow from elements, so that sizes of the replay are bounds.
     open_sizes: Cell<bool>,
 }
 
-/// Calls the model on tensors.
+/// Calls the model on tensors, given the sizes of its symbols.
 ///
 /// # Errors
 /// Every mistake.
-pub(crate) fn call(model: &Model, folded: &Folded, inputs: &[Tensor]) -> Result<Vec<Tensor>, Vec<Error>> {
-    let mut sizes = BTreeMap::new();
-    for (spec, input) in model.inputs.iter().zip(inputs) {
-        for (dim, size) in spec.dims.iter().zip(input.shape()) {
-            if let Dim::Symbol { name, .. } = dim {
-                sizes.insert(name.clone(), *size);
-            }
-        }
-    }
+pub(crate) fn call(
+    model: &Model,
+    folded: &Folded,
+    limits: &Limits,
+    inputs: &[Tensor],
+    sizes: &BTreeMap<String, i64>,
+) -> Result<Vec<Tensor>, Vec<Error>> {
     let varies = !sizes.is_empty();
     let values = RefCell::new(vec![None; model.names.len()]);
-    let replay = Replay { model, folded, values, errors: RefCell::default(), sizes, varies, open_sizes: Cell::new(false) };
+    let replay = Replay { model, folded, limits, values, errors: RefCell::default(), sizes, varies, open_sizes: Cell::new(false) };
     for weight in &model.weights {
         replay.set(weight.slot, Datum::constant(weight.tensor.clone()));
     }
@@ -61,10 +63,11 @@ pub(crate) fn call(model: &Model, folded: &Folded, inputs: &[Tensor]) -> Result<
         replay.set(*slot, Datum::Tensor(input.clone()));
     }
     let outputs = replay.outputs(inputs);
-    match (replay.errors.into_inner(), outputs) {
-        (errors, Ok(outputs)) if errors.is_empty() => Ok(outputs),
-        (errors, Err(error)) if errors.is_empty() => Err(vec![error]),
-        (errors, _) => Err(errors),
+    let errors = replay.errors.into_inner();
+    match outputs {
+        Ok(Some(outputs)) if errors.is_empty() => Ok(outputs),
+        Err(error) if errors.is_empty() => Err(vec![error]),
+        _ => Err(errors),
     }
 }
 
@@ -77,18 +80,19 @@ impl Replay<'_> {
         if slot == ABSENT { None } else { self.values.borrow()[slot].clone() }
     }
 
-    fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    /// The outputs; `None` if one is that of a failed node, or of one whose operator is missing.
+    fn outputs(&self, inputs: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
         self.nodes(&self.model.block);
         let mut outputs: Vec<Tensor> = Vec::with_capacity(self.model.block.outputs.len());
         for (slot, name) in self.model.block.outputs.iter().zip(&self.model.output_names) {
-            let Some(datum) = self.get(*slot) else { return Err(stopped()) };
+            let Some(datum) = self.get(*slot) else { return Ok(None) };
             let constant = datum.known().is_some_and(|known| !known.varies);
             let tensor = datum.tensor().map_err(|error| error.with_note(format!("for the output `{name}`")))?;
             // Each output is a tensor of its own.
             let shared = constant || inputs.iter().chain(&outputs).any(|known| known.same(&tensor));
             outputs.push(if shared { run!("clone", &tensor)? } else { tensor });
         }
-        Ok(outputs)
+        Ok(Some(outputs))
     }
 
     fn nodes(&self, block: &Block) {
@@ -216,6 +220,14 @@ impl Replay<'_> {
             DeclaredSize::Unknown => false,
         };
         let compared = !self.open_sizes.get();
+        for (size, found) in sizes.iter().zip(tensor.shape()).filter(|_| compared) {
+            if let DeclaredSize::Symbol(symbol) = size
+                && self.sizes.get(symbol).is_some_and(|known| found < known)
+            {
+                let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+                limits.entry(symbol.clone()).and_modify(|limit| *limit = (*limit).min(*found)).or_insert(*found);
+            }
+        }
         if sizes.len() != tensor.dim() || compared && sizes.iter().zip(tensor.shape()).any(differs) {
             let text: Vec<String> = sizes
                 .iter()
