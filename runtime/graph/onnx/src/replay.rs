@@ -40,7 +40,12 @@ pub(crate) struct Replay<'a> {
     varies: bool,
     /// Whether sizes of a value before follow from elements, so that sizes of the replay are bounds.
     open_sizes: Cell<bool>,
+    /// Nodes that were called.
+    calls: Cell<usize>,
 }
+
+/// Calls of nodes in one replay, with those of loops at each of their iterations.
+const CALLS: usize = 1 << 20;
 
 /// Calls the model on tensors, given the sizes of its symbols.
 ///
@@ -55,7 +60,7 @@ pub(crate) fn call(
 ) -> Result<Vec<Tensor>, Vec<Error>> {
     let varies = !sizes.is_empty();
     let values = RefCell::new(vec![None; model.names.len()]);
-    let replay = Replay { model, folded, limits, values, errors: RefCell::default(), sizes, varies, open_sizes: Cell::new(false) };
+    let replay = Replay { model, folded, limits, values, errors: RefCell::default(), sizes, varies, open_sizes: Cell::new(false), calls: Cell::new(0) };
     for weight in &model.weights {
         replay.set(weight.slot, Datum::constant(weight.tensor.clone()));
     }
@@ -130,6 +135,11 @@ impl Replay<'_> {
 
     /// The results of a node; `None` if an operand is that of a failed one, or its operator is reported as missing.
     fn node(&self, node: &Node) -> Result<Option<Vec<Datum>>> {
+        self.calls.set(self.calls.get() + 1);
+        if self.calls.get() > CALLS {
+            return Err(Error::graph(format!("the loops of the model call more than {CALLS} nodes"))
+                .with_help("export the model with fewer iterations"));
+        }
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for slot in &node.inputs {
             inputs.push(match slot {
