@@ -12,12 +12,13 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 18] = [
+const PUBLISHED: [&str; 19] = [
     "opsmith-core",
     "opsmith-codegen",
     "opsmith-tools",
     "opsmith-runtime",
     "opsmith-graph",
+    "opsmith-onnx",
     "opsmith-programs",
     "opsmith-aot",
     "opsmith-cuda",

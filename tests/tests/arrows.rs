@@ -16,6 +16,7 @@ mod arrows {
     pub mod cuda;
     pub mod graph;
     pub mod nn;
+    pub mod onnx;
     pub mod profile;
     pub mod programs;
     pub mod runtime;
@@ -107,6 +108,11 @@ fn modules_of_graph_mode_use_only_lower_ones_and_the_core() {
 #[test]
 fn modules_of_programs_use_only_lower_ones() {
     check(&arrows::programs::TABLE);
+}
+
+#[test]
+fn modules_of_the_reader_of_onnx_use_only_lower_ones_and_the_core() {
+    check(&arrows::onnx::TABLE);
 }
 
 #[test]

@@ -134,7 +134,8 @@ fn networks(folder: &Path) -> usize {
     paths.sort();
     for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "onnx")) {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let archive = recorded.iter().map(|folder| folder.join(format!("{name}.npz"))).find(|path| path.exists());
+        let archive =
+            recorded.iter().map(|folder| folder.join(format!("{name}.npz"))).find(|path| path.exists());
         let archive = Archive::open(&archive.unwrap_or_else(|| panic!("{name}: no recorded results")));
         match network(path, &archive) {
             Ok(cases) => println!("{name}: {cases} cases"),
@@ -171,7 +172,9 @@ fn networks_give_what_pytorch_gave() {
 #[test]
 #[ignore = "runs the networks of the folder that `OPSMITH_ONNX_NETWORKS` names"]
 fn networks_of_a_folder() {
-    networks(Path::new(&std::env::var("OPSMITH_ONNX_NETWORKS").expect("OPSMITH_ONNX_NETWORKS names a folder")));
+    networks(Path::new(
+        &std::env::var("OPSMITH_ONNX_NETWORKS").expect("OPSMITH_ONNX_NETWORKS names a folder"),
+    ));
 }
 
 #[test]

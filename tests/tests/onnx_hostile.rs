@@ -85,13 +85,17 @@ fn other_versions_name_the_range() {
 fn all_mistakes_are_reported_at_once() {
     let text = refusal(of_nodes(&[
         node("Relux", &["x"], &["a"]),
-        node("Gelu", &["x"], &["b"]).bytes(5, Message::new().bytes(1, "approximate").bytes(4, "exact").int(20, 3)),
+        node("Gelu", &["x"], &["b"])
+            .bytes(5, Message::new().bytes(1, "approximate").bytes(4, "exact").int(20, 3)),
         node("softmax", &["x"], &["c"]),
         node("Transpose", &["x"], &["d"])
             .bytes(5, Message::new().bytes(1, "perm").int(8, 0).int(8, 1).int(20, 7)),
         node("Relu", &["x"], &["y"]),
     ]));
-    says(&text, &["4 mistakes", "`Relux`", "called by the node `call_Relux`", "did you mean `Softmax`?", "exact"]);
+    says(
+        &text,
+        &["4 mistakes", "`Relux`", "called by the node `call_Relux`", "did you mean `Softmax`?", "exact"],
+    );
     says(&text, &["in the node `call_Transpose` (Transpose)"]);
 }
 
@@ -176,7 +180,9 @@ fn weights_in_other_files_stay_inside_the_folder() {
     opsmith::TensorOps::fill_(&weight, 5.0).unwrap();
     assert_eq!(program.run(&[&Tensor::of(&[1.0f32])]).unwrap()[0].to_vec::<f32>().unwrap(), [6.0]);
     let refused = |name: &str, location: &str, length: i64| external(name, location, length).err().unwrap();
-    for (name, location) in [("up", "../outside.bin"), ("root", "/etc/hostname"), ("hidden", "a/../../outside.bin")] {
+    for (name, location) in
+        [("up", "../outside.bin"), ("root", "/etc/hostname"), ("hidden", "a/../../outside.bin")]
+    {
         says(&refused(name, location, 4), &["outside the folder of the model", "the tensor `w`"]);
     }
     says(&refused("missing", "none.bin", 4), &["the tensor `w`", "none.bin", "copy the files"]);

@@ -26,6 +26,7 @@ fn a_public_type_has_a_name_of_its_own() {
         "codegen/shared/src",
         "runtime/src",
         "runtime/graph/src",
+        "runtime/graph/onnx/src",
         "runtime/graph/programs/src",
         "runtime/profile/src",
         "runtime/aot/src",

@@ -21,21 +21,8 @@ pub const TABLE: Table = Table {
         ("operators", &["model", "numbers", "structural"]),
         ("inputs", &["errors", "expression", "model"]),
         ("replay", &["errors", "model", "numbers", "operators", "structural"]),
-        (
-            "program",
-            &[
-                "archive",
-                "conditions",
-                "errors",
-                "inputs",
-                "lower",
-                "model",
-                "operators",
-                "replay",
-                "schema",
-                "weights",
-            ],
-        ),
+        ("source", &["inputs", "model", "operators", "replay"]),
+        ("program", &["archive", "conditions", "errors", "inputs", "lower", "schema", "source", "weights"]),
     ],
     core: &[],
 };

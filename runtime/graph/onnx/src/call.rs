@@ -187,7 +187,10 @@ impl Call<'_> {
 }
 
 fn misfit(name: &str, kind: &str) -> Error {
-    Error::argument(format!("the attribute `{name}` is no {}", kind.trim_start_matches("an ").trim_start_matches("a ")))
+    Error::argument(format!(
+        "the attribute `{name}` is no {}",
+        kind.trim_start_matches("an ").trim_start_matches("a ")
+    ))
 }
 
 /// A dimension as one from the front.

@@ -22,8 +22,9 @@ pub(crate) const LENGTHS: &str = "tensor_lists";
 /// # Errors
 /// If the inputs and attributes do not fit, and errors of the operator.
 pub(crate) fn call(domain: &str, name: &str, call: &Call<'_>) -> Result<Vec<Datum>> {
-    let op = libraries::find_in(domain, name)
-        .ok_or_else(|| Error::not_found(format!("no library in this program has the operator `{domain}::{name}`")))?;
+    let op = libraries::find_in(domain, name).ok_or_else(|| {
+        Error::not_found(format!("no library in this program has the operator `{domain}::{name}`"))
+    })?;
     let (mut values, mut position) = (Vec::new(), 0);
     let mut lengths = call.ints(LENGTHS)?.unwrap_or_default().into_iter();
     for argument in op.schema.args {
@@ -35,7 +36,8 @@ pub(crate) fn call(domain: &str, name: &str, call: &Call<'_>) -> Result<Vec<Datu
             ArgKind::Tensors | ArgKind::OptionalTensors => {
                 let rest = call.inputs.len().saturating_sub(position);
                 let length = lengths.next().map_or(rest, |length| (length.max(0) as usize).min(rest));
-                let tensors = (position..position + length).map(|at| call.maybe(at)).collect::<Result<Vec<_>>>()?;
+                let tensors =
+                    (position..position + length).map(|at| call.maybe(at)).collect::<Result<Vec<_>>>()?;
                 position += length;
                 Some(Value::OptionalTensors(tensors))
             }
@@ -62,7 +64,8 @@ pub(crate) fn call(domain: &str, name: &str, call: &Call<'_>) -> Result<Vec<Datu
 /// # Errors
 /// If an attribute is no argument of the operator.
 fn known(op: &OpDef, call: &Call<'_>) -> Result<()> {
-    let unknown = call.node.attributes.iter().find(|(name, _)| name != LENGTHS && op.argument(name).is_none());
+    let unknown =
+        call.node.attributes.iter().find(|(name, _)| name != LENGTHS && op.argument(name).is_none());
     match unknown {
         None => Ok(()),
         Some((name, _)) => Err(Error::argument(format!("`{}` has no argument `{name}`", op.name))),
@@ -73,7 +76,9 @@ fn value(attribute: &Attribute) -> Result<Value> {
     Ok(match attribute {
         Attribute::Int(number) => Value::Int(*number),
         Attribute::Float(number) => Value::Float(*number),
-        Attribute::Text(text) => DType::from_name(text).map_or_else(|| Value::Str(text.clone()), Value::DType),
+        Attribute::Text(text) => {
+            DType::from_name(text).map_or_else(|| Value::Str(text.clone()), Value::DType)
+        }
         Attribute::Ints(numbers) => Value::Ints(numbers.clone()),
         Attribute::Floats(numbers) => Value::Floats(numbers.clone()),
         Attribute::Texts(texts) => Value::Strs(texts.iter().map(|text| text.clone().into()).collect()),

@@ -24,7 +24,8 @@ pub(crate) fn find(name: &str) -> Result<&'static OpDef> {
 
 /// The operator of a name in the library of a domain.
 pub(crate) fn find_in(domain: &str, name: &str) -> Option<&'static OpDef> {
-    let same = |library: &&'static library::Library| library.name.replace('-', "_") == domain.replace('-', "_");
+    let same =
+        |library: &&'static library::Library| library.name.replace('-', "_") == domain.replace('-', "_");
     let found: Option<Named> = library::linked().filter(same).find_map(|library| library.find(name));
     found.and_then(|(op, form)| (form == Form::Functional).then_some(op))
 }

@@ -198,9 +198,9 @@ impl<'a> Lowering<'a> {
             }
         }
         let outputs = graph.output.iter().map(|output| {
-            scope.find(&output.name).ok_or_else(|| {
-                damaged(&format!("the output `{}`", output.name), "no node makes it")
-            })
+            scope
+                .find(&output.name)
+                .ok_or_else(|| damaged(&format!("the output `{}`", output.name), "no node makes it"))
         });
         let outputs = outputs.collect::<Result<_>>()?;
         scope.levels.pop();
@@ -240,10 +240,14 @@ impl<'a> Lowering<'a> {
     ) -> Result<Node> {
         self.nodes += 1;
         if self.nodes > NODES {
-            return Err(damaged("the graph", format!("it has more than {NODES} nodes, with those of functions")));
+            return Err(damaged(
+                "the graph",
+                format!("it has more than {NODES} nodes, with those of functions"),
+            ));
         }
         let number = self.nodes - 1;
-        let inputs = message.input.iter().map(|name| self.operand(name, scope)).collect::<Result<Vec<_>>>()?;
+        let inputs =
+            message.input.iter().map(|name| self.operand(name, scope)).collect::<Result<Vec<_>>>()?;
         let mut attributes = Vec::with_capacity(message.attribute.len());
         for attribute in &message.attribute {
             let value = match attribute.ref_attr_name.as_str() {
@@ -339,9 +343,10 @@ impl<'a> Lowering<'a> {
         self.versions = own;
         lowered?;
         for (name, given) in function.output.iter().zip(&call.output).filter(|(_, given)| !given.is_empty()) {
-            let slot = inner.find(name).filter(|slot| *slot != ABSENT).ok_or_else(|| {
-                damaged(&format!("the output `{name}` of a function"), "no node makes it")
-            })?;
+            let slot = inner
+                .find(name)
+                .filter(|slot| *slot != ABSENT)
+                .ok_or_else(|| damaged(&format!("the output `{name}` of a function"), "no node makes it"))?;
             let level = scope.levels.last_mut().expect("a block has a level");
             if level.insert(given.clone(), slot).is_some() {
                 return Err(damaged(&format!("the value `{given}`"), "it is defined twice"));
@@ -377,7 +382,8 @@ fn node_name(message: &NodeProto) -> String {
 fn source_line(trace: &str) -> Option<String> {
     let line = trace.lines().rev().find(|line| line.trim_start().starts_with("File \""))?;
     let (file, rest) = line.trim_start().strip_prefix("File \"")?.split_once('"')?;
-    let number: String = rest.trim_start_matches(", line ").chars().take_while(char::is_ascii_digit).collect();
+    let number: String =
+        rest.trim_start_matches(", line ").chars().take_while(char::is_ascii_digit).collect();
     let file = file.rsplit('/').next().unwrap_or(file);
     (!number.is_empty()).then(|| format!("{file}:{number}"))
 }

@@ -55,8 +55,11 @@ impl OnnxModel {
         let file = File::open(path).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
         if size > LARGEST {
-            return Err(Error::io(format!("{} has {size} bytes, more than a model can have", path.display()))
-                .with_help("large weights are in files of their own beside the model"));
+            return Err(Error::io(format!(
+                "{} has {size} bytes, more than a model can have",
+                path.display()
+            ))
+            .with_help("large weights are in files of their own beside the model"));
         }
         // SAFETY: the bytes are read as bytes only; a file that another program shortens meanwhile ends this one, as with
         // any mapped file.
@@ -108,7 +111,8 @@ impl OnnxModel {
                 specs,
             );
             let limits = std::mem::take(self.limits.get_mut().unwrap_or_else(PoisonError::into_inner));
-            let news = limits.into_iter().filter(|(name, limit)| sizes.get(name).is_some_and(|size| limit < size));
+            let news =
+                limits.into_iter().filter(|(name, limit)| sizes.get(name).is_some_and(|size| limit < size));
             let news: BTreeMap<String, i64> = news.collect();
             if news.is_empty() {
                 return;

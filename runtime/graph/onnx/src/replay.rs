@@ -60,7 +60,17 @@ pub(crate) fn call(
 ) -> Result<Vec<Tensor>, Vec<Error>> {
     let varies = !sizes.is_empty();
     let values = RefCell::new(vec![None; model.names.len()]);
-    let replay = Replay { model, folded, limits, values, errors: RefCell::default(), sizes, varies, open_sizes: Cell::new(false), calls: Cell::new(0) };
+    let replay = Replay {
+        model,
+        folded,
+        limits,
+        values,
+        errors: RefCell::default(),
+        sizes,
+        varies,
+        open_sizes: Cell::new(false),
+        calls: Cell::new(0),
+    };
     for weight in &model.weights {
         replay.set(weight.slot, Datum::constant(weight.tensor.clone()));
     }
@@ -92,7 +102,8 @@ impl Replay<'_> {
         for (slot, name) in self.model.block.outputs.iter().zip(&self.model.output_names) {
             let Some(datum) = self.get(*slot) else { return Ok(None) };
             let constant = datum.known().is_some_and(|known| !known.varies);
-            let tensor = datum.tensor().map_err(|error| error.with_note(format!("for the output `{name}`")))?;
+            let tensor =
+                datum.tensor().map_err(|error| error.with_note(format!("for the output `{name}`")))?;
             // Each output is a tensor of its own.
             let shared = constant || inputs.iter().chain(&outputs).any(|known| known.same(&tensor));
             outputs.push(if shared { run!("clone", &tensor)? } else { tensor });
@@ -151,7 +162,8 @@ impl Replay<'_> {
             });
         }
         let run_block = |block: &Block, given: &[Datum]| self.block(block, given);
-        let call = Call { node, inputs, varies: self.varies, run_block: &run_block, opens_sizes: &self.open_sizes };
+        let call =
+            Call { node, inputs, varies: self.varies, run_block: &run_block, opens_sizes: &self.open_sizes };
         match &node.operator {
             Called::Unknown { .. } => Ok(None),
             Called::Library { domain, name } => custom::call(domain, name, &call).map(Some),
@@ -174,7 +186,8 @@ impl Replay<'_> {
         let inputs = call.inputs.iter().map(|input| input.as_ref().map(plain)).collect();
         let aside = Call { inputs, ..*call };
         let results = untraced(|| operator.call(&aside))?;
-        let large = |result: &Datum| matches!(result, Datum::Tensor(tensor) if tensor.numel() > VARYING_ELEMENTS);
+        let large =
+            |result: &Datum| matches!(result, Datum::Tensor(tensor) if tensor.numel() > VARYING_ELEMENTS);
         if varies && results.iter().any(large) {
             return operator.call(call);
         }
@@ -235,7 +248,10 @@ impl Replay<'_> {
                 && self.sizes.get(symbol).is_some_and(|known| found < known)
             {
                 let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-                limits.entry(symbol.clone()).and_modify(|limit| *limit = (*limit).min(*found)).or_insert(*found);
+                limits
+                    .entry(symbol.clone())
+                    .and_modify(|limit| *limit = (*limit).min(*found))
+                    .or_insert(*found);
             }
         }
         if sizes.len() != tensor.dim() || compared && sizes.iter().zip(tensor.shape()).any(differs) {

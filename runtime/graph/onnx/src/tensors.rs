@@ -103,7 +103,8 @@ impl Reader {
         if let Some(size) = message.dims.iter().find(|size| **size < 0) {
             return Err(damaged(&place(message), format!("a size is {size}")));
         }
-        let count = checked_numel(&message.dims).map_err(|error| damaged(&place(message), error.message()))?;
+        let count =
+            checked_numel(&message.dims).map_err(|error| damaged(&place(message), error.message()))?;
         let bytes = match packed {
             true => count / 2 + count % 2,
             false => count
@@ -122,7 +123,9 @@ impl Reader {
             return Err(damaged(&place(message), text));
         }
         match packed {
-            true => from_bytes(&unpacked(&given, count as usize, message.data_type == INT4), dtype, &message.dims),
+            true => {
+                from_bytes(&unpacked(&given, count as usize, message.data_type == INT4), dtype, &message.dims)
+            }
             false => from_bytes(&given, dtype, &message.dims),
         }
         .map_err(|problem| damaged(&place(message), problem))
@@ -135,8 +138,10 @@ impl Reader {
         };
         let number = |key: &str| {
             let text = entry(key).filter(|text| !text.is_empty());
-            text.map(|text| text.parse::<usize>().map_err(|_| damaged(&place(message), format!("its {key} is {text:?}"))))
-                .transpose()
+            text.map(|text| {
+                text.parse::<usize>().map_err(|_| damaged(&place(message), format!("its {key} is {text:?}")))
+            })
+            .transpose()
         };
         let location =
             entry("location").ok_or_else(|| damaged(&place(message), "it names no file of its elements"))?;
@@ -152,7 +157,8 @@ impl Reader {
             return Err(damaged(&place(message), text));
         }
         if bytes == 0 {
-            return from_bytes(&[], dtype, &message.dims).map_err(|problem| damaged(&place(message), problem));
+            return from_bytes(&[], dtype, &message.dims)
+                .map_err(|problem| damaged(&place(message), problem));
         }
         // SAFETY: the part lies within the mapping, as was checked.
         let start = unsafe { map.as_mut_ptr().add(offset) };
@@ -165,7 +171,8 @@ impl Reader {
                 true => unpacked(part, count, message.data_type == INT4),
                 false => part.to_vec(),
             };
-            return from_bytes(&part, dtype, &message.dims).map_err(|problem| damaged(&place(message), problem));
+            return from_bytes(&part, dtype, &message.dims)
+                .map_err(|problem| damaged(&place(message), problem));
         }
         // SAFETY: the part lies within a private, writable mapping that the storage keeps, is aligned, and every pattern
         // of bytes is an element of the dtype.
@@ -182,11 +189,18 @@ impl Reader {
                 format!("its elements are in {location:?}, and a model in memory has no files beside it"),
             ));
         };
-        let inside = Path::new(location).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        let inside = Path::new(location)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         let path = folder.join(location);
         let refused = || {
-            Error::io(format!("{} names {location:?}, a file outside the folder of the model", place(message)))
-                .with_help("files of a model are beside it or in folders there: save it again with relative paths")
+            Error::io(format!(
+                "{} names {location:?}, a file outside the folder of the model",
+                place(message)
+            ))
+            .with_help(
+                "files of a model are beside it or in folders there: save it again with relative paths",
+            )
         };
         if !inside || location.contains(['\\', '\0']) {
             return Err(refused());
@@ -227,11 +241,19 @@ fn place(message: &TensorProto) -> String {
 /// The bytes of elements that are given as numbers.
 fn fields(message: &TensorProto, dtype: DType) -> Vec<u8> {
     let narrow = |width: usize| {
-        message.int32_data.iter().flat_map(move |number| number.to_le_bytes().into_iter().take(width)).collect()
+        message
+            .int32_data
+            .iter()
+            .flat_map(move |number| number.to_le_bytes().into_iter().take(width))
+            .collect()
     };
     match dtype {
-        DType::F32 | DType::C64 => message.float_data.iter().flat_map(|number| number.to_le_bytes()).collect(),
-        DType::F64 | DType::C128 => message.double_data.iter().flat_map(|number| number.to_le_bytes()).collect(),
+        DType::F32 | DType::C64 => {
+            message.float_data.iter().flat_map(|number| number.to_le_bytes()).collect()
+        }
+        DType::F64 | DType::C128 => {
+            message.double_data.iter().flat_map(|number| number.to_le_bytes()).collect()
+        }
         DType::I64 => message.int64_data.iter().flat_map(|number| number.to_le_bytes()).collect(),
         DType::U64 => message.uint64_data.iter().flat_map(|number| number.to_le_bytes()).collect(),
         DType::U32 => message.uint64_data.iter().flat_map(|number| (*number as u32).to_le_bytes()).collect(),

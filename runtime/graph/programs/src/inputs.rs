@@ -64,9 +64,12 @@ impl ProgramInput {
     pub(crate) fn of_spec(spec: &InputSpec) -> ProgramInput {
         let size = |dim: &Dim| match dim {
             Dim::Fixed(size) => ProgramSize::Fixed(*size),
-            Dim::Symbol { name, multiple_of, least, most } => {
-                ProgramSize::Symbol { name: name.clone(), multiple_of: *multiple_of, least: *least, most: *most }
-            }
+            Dim::Symbol { name, multiple_of, least, most } => ProgramSize::Symbol {
+                name: name.clone(),
+                multiple_of: *multiple_of,
+                least: *least,
+                most: *most,
+            },
             Dim::Unknown | Dim::AnyRank => unreachable!("a model names its sizes"),
         };
         let name = spec.name.clone().unwrap_or_default();

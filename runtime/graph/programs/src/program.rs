@@ -147,7 +147,9 @@ impl Program {
     /// The version of PyTorch that wrote the program, if the file says it.
     pub fn torch_version(&self) -> Option<&str> {
         match &self.source {
-            Source::Exported { model, .. } => Some(model.torch_version.as_str()).filter(|version| !version.is_empty()),
+            Source::Exported { model, .. } => {
+                Some(model.torch_version.as_str()).filter(|version| !version.is_empty())
+            }
             Source::Onnx(_) => None,
         }
     }

@@ -19,7 +19,10 @@ use crate::replay::Replay;
 /// The program of a file.
 pub(crate) enum Source {
     /// A program that `torch.export.save` wrote, with the tensors of inputs that are weights.
-    Exported { model: Model, weights: Vec<Option<Tensor>> },
+    Exported {
+        model: Model,
+        weights: Vec<Option<Tensor>>,
+    },
     Onnx(OnnxModel),
 }
 
@@ -34,7 +37,9 @@ pub(crate) struct Weight<'a> {
 /// Whether a file is an ONNX model. One that cannot be read is none: the reader of archives reports it.
 pub(crate) fn is_model(path: &Path) -> bool {
     let mut start = [0u8; 8];
-    File::open(path).and_then(|mut file| file.read(&mut start)).is_ok_and(|read| OnnxModel::is_model(&start[..read]))
+    File::open(path)
+        .and_then(|mut file| file.read(&mut start))
+        .is_ok_and(|read| OnnxModel::is_model(&start[..read]))
 }
 
 impl Source {

@@ -22,7 +22,9 @@ fn heads(x: &Tensor, call: &Call<'_>, attribute: &str) -> Result<Tensor> {
         [samples, places, width] => {
             let count = call.int(attribute, 0)?;
             if count < 1 || width % count != 0 {
-                return Err(Error::value(format!("`{attribute}` is {count}, and {width} features are given")));
+                return Err(Error::value(format!(
+                    "`{attribute}` is {count}, and {width} features are given"
+                )));
             }
             let split = run!("reshape", x, vec![samples, places, count, width / count])?;
             run!("transpose.int", &split, 1i64, 2i64)
@@ -45,7 +47,9 @@ impl Mask {
         let infinite = || run!("full", Vec::<i64>::new(), f64::NEG_INFINITY; "dtype" => dtype);
         let zero = || run!("zeros", Vec::<i64>::new(); "dtype" => dtype);
         let mut bias = match &self.given {
-            Some(mask) if mask.dtype() == DType::Bool => Some(run!("where.self", mask, zero()?, infinite()?)?),
+            Some(mask) if mask.dtype() == DType::Bool => {
+                Some(run!("where.self", mask, zero()?, infinite()?)?)
+            }
             Some(mask) => Some(to(mask, dtype)?),
             None => None,
         };
@@ -112,13 +116,24 @@ pub(super) fn attention(call: &Call<'_>) -> Result<Vec<Datum>> {
 }
 
 /// Attention with its matrix of scores, which a result, a bound or another precision needs.
-fn explicit(call: &Call<'_>, [query, key, value]: [&Tensor; 3], mask: &Mask, scale: f64) -> Result<(Tensor, Tensor)> {
+fn explicit(
+    call: &Call<'_>,
+    [query, key, value]: [&Tensor; 3],
+    mask: &Mask,
+    scale: f64,
+) -> Result<(Tensor, Tensor)> {
     let groups = query.size(1)? / key.size(1)?.max(1);
     let repeated = |x: &Tensor| match groups {
         0 | 1 => Ok(x.clone()),
         _ => {
-            let [samples, heads, places, features] = x.shape() else { unreachable!("heads have 4 dimensions") };
-            let each = run!("expand", run!("unsqueeze", x, 2i64)?, vec![*samples, *heads, groups, *places, *features])?;
+            let [samples, heads, places, features] = x.shape() else {
+                unreachable!("heads have 4 dimensions")
+            };
+            let each = run!(
+                "expand",
+                run!("unsqueeze", x, 2i64)?,
+                vec![*samples, *heads, groups, *places, *features]
+            )?;
             run!("reshape", &each, vec![*samples, heads * groups, *places, *features])
         }
     };
@@ -138,7 +153,8 @@ fn explicit(call: &Call<'_>, [query, key, value]: [&Tensor; 3], mask: &Mask, sca
         scores = run!("add.Tensor", &scores, bias)?;
     }
     let biased = scores.clone();
-    let inner = call.maybe_int("softmax_precision")?.map(tensors::dtype).transpose()?.unwrap_or(query.dtype());
+    let inner =
+        call.maybe_int("softmax_precision")?.map(tensors::dtype).transpose()?.unwrap_or(query.dtype());
     let mut weights = to(&run!("softmax.int", to(&scores, inner)?, -1i64)?, query.dtype())?;
     if let Some(bias) = &bias {
         // A query without keys gets zeros.

@@ -40,7 +40,10 @@ pub(super) fn repeat(call: &Call<'_>) -> Result<Vec<Datum>> {
     let body = call.block("body")?;
     let carried = call.inputs.len().saturating_sub(2);
     let scanned = body.outputs.len().checked_sub(1 + carried).ok_or_else(|| {
-        Error::argument(format!("the body has {} results, and {carried} values are carried", body.outputs.len()))
+        Error::argument(format!(
+            "the body has {} results, and {carried} values are carried",
+            body.outputs.len()
+        ))
     })?;
     let state: Vec<Datum> = (0..carried).map(|at| call.given(2 + at).cloned()).collect::<Result<_>>()?;
     let most = match call.datum(0) {
@@ -61,14 +64,22 @@ pub(super) fn repeat(call: &Call<'_>) -> Result<Vec<Datum>> {
         return Ok(results);
     }
     if scanned > 0 {
-        return Err(unsupported("a loop that stacks results, and whose number of iterations follows from elements")
-            .with_help("export the model with a fixed number of iterations"));
+        return Err(unsupported(
+            "a loop that stacks results, and whose number of iterations follows from elements",
+        )
+        .with_help("export the model with a fixed number of iterations"));
     }
     looped(call, most, &state)
 }
 
 /// The iterations of a loop one by one; `None` if their number is not known.
-fn unrolled(call: &Call<'_>, most: i64, first: bool, state: &[Datum], scanned: usize) -> Result<Option<Vec<Datum>>> {
+fn unrolled(
+    call: &Call<'_>,
+    most: i64,
+    first: bool,
+    state: &[Datum],
+    scanned: usize,
+) -> Result<Option<Vec<Datum>>> {
     let body = call.block("body")?;
     let (mut state, mut stacks) = (state.to_vec(), vec![Vec::new(); scanned]);
     let (mut truth, mut iteration) = (first, 0i64);
@@ -77,10 +88,8 @@ fn unrolled(call: &Call<'_>, most: i64, first: bool, state: &[Datum], scanned: u
             return Ok(None);
         }
         // Values of a body differ from iteration to iteration, as others do from replay to replay.
-        let mut given = vec![
-            Datum::sizes(&[iteration], &[], true)?,
-            Datum::of(Tensor::from_slice(&[true], &[])?, true),
-        ];
+        let mut given =
+            vec![Datum::sizes(&[iteration], &[], true)?, Datum::of(Tensor::from_slice(&[true], &[])?, true)];
         given.extend(state.iter().map(|value| match value {
             Datum::Known(known) => Datum::of(known.tensor.clone(), true),
             other => other.clone(),
@@ -144,10 +153,10 @@ fn looped(call: &Call<'_>, most: Option<i64>, state: &[Datum]) -> Result<Vec<Dat
 pub(super) fn scan(call: &Call<'_>) -> Result<Vec<Datum>> {
     let body = call.block("body")?;
     let count = call.int("num_scan_inputs", 0)?;
-    let states = usize::try_from(count)
-        .ok()
-        .and_then(|count| call.inputs.len().checked_sub(count))
-        .ok_or_else(|| Error::argument(format!("`num_scan_inputs` is {count}, of {} inputs", call.inputs.len())))?;
+    let states =
+        usize::try_from(count).ok().and_then(|count| call.inputs.len().checked_sub(count)).ok_or_else(
+            || Error::argument(format!("`num_scan_inputs` is {count}, of {} inputs", call.inputs.len())),
+        )?;
     let axes = |name: &str| -> Result<Vec<i64>> { Ok(call.ints(name)?.unwrap_or_default()) };
     let (input_axes, output_axes) = (axes("scan_input_axes")?, axes("scan_output_axes")?);
     let (input_turned, output_turned) = (axes("scan_input_directions")?, axes("scan_output_directions")?);

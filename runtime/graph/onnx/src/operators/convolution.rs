@@ -30,7 +30,10 @@ impl Windows {
             let list = call.ints(name)?.unwrap_or_else(|| vec![default; count]);
             match list.len() == count {
                 true => Ok(list),
-                false => Err(Error::argument(format!("`{name}` has {} numbers, and {count} are needed", list.len()))),
+                false => Err(Error::argument(format!(
+                    "`{name}` has {} numbers, and {count} are needed",
+                    list.len()
+                ))),
             }
         };
         if kernel.len() != count {
@@ -110,7 +113,12 @@ pub(super) fn conv(call: &Call<'_>) -> Result<Tensor> {
 ///
 /// # Errors
 /// Errors of the attributes and the operator.
-pub(super) fn convolved(call: &Call<'_>, x: &Tensor, weight: &Tensor, bias: Option<Tensor>) -> Result<Tensor> {
+pub(super) fn convolved(
+    call: &Call<'_>,
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<Tensor>,
+) -> Result<Tensor> {
     let sizes = space(x)?;
     let windows = Windows::of(call, &sizes, weight.shape().get(2..).unwrap_or_default().to_vec())?;
     let name = ["conv1d", "conv2d", "conv3d"][sizes.len() - 1];
@@ -130,7 +138,10 @@ pub(super) fn conv_transpose(call: &Call<'_>) -> Result<Tensor> {
     let mut windows = Windows::of(call, &sizes, weight.shape().get(2..).unwrap_or_default().to_vec())?;
     let more = call.ints("output_padding")?.unwrap_or_else(|| vec![0; count]);
     if more.len() != count {
-        return Err(Error::argument(format!("`output_padding` has {} numbers, and {count} are needed", more.len())));
+        return Err(Error::argument(format!(
+            "`output_padding` has {} numbers, and {count} are needed",
+            more.len()
+        )));
     }
     let auto = call.text("auto_pad", "NOTSET")?;
     let target = call.ints("output_shape")?;
@@ -149,7 +160,8 @@ pub(super) fn conv_transpose(call: &Call<'_>) -> Result<Tensor> {
         for dim in 0..count {
             let total = full(dim) - wanted[dim];
             let less = total.div_euclid(2);
-            let (before, after) = if auto == "SAME_UPPER" { (less, total - less) } else { (total - less, less) };
+            let (before, after) =
+                if auto == "SAME_UPPER" { (less, total - less) } else { (total - less, less) };
             (windows.before[dim], windows.after[dim]) = (before, after);
         }
     }
@@ -158,14 +170,23 @@ pub(super) fn conv_transpose(call: &Call<'_>) -> Result<Tensor> {
     let bias = bias.map_or(opsmith_runtime::Value::None, opsmith_runtime::Value::Tensor);
     let groups = call.int("group", 1)?;
     if even {
-        return run!(name, &x, &weight, bias, windows.strides, windows.before, more, groups, windows.dilations);
+        return run!(
+            name,
+            &x,
+            &weight,
+            bias,
+            windows.strides,
+            windows.before,
+            more,
+            groups,
+            windows.dilations
+        );
     }
     let zeros = vec![0i64; count];
     let Windows { strides, dilations, before, after, .. } = windows;
     let whole = run!(name, &x, &weight, bias, strides, zeros.clone(), zeros, groups, dilations)?;
     // What is computed too much is cut off; places that no element reaches are those of the bias.
-    let flat: Vec<i64> =
-        (0..count).rev().flat_map(|dim| [-before[dim], more[dim] - after[dim]]).collect();
+    let flat: Vec<i64> = (0..count).rev().flat_map(|dim| [-before[dim], more[dim] - after[dim]]).collect();
     run!("constant_pad_nd", &whole, flat)
 }
 

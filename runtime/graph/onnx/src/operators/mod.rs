@@ -3,10 +3,10 @@
 //! In: a call. Out: its results. The table is sorted by ONNX's names; a row has the way to call it and whether calls on
 //! known values are computed while the model is read. This folder is the only place of the crate that names operators.
 
+mod arrays;
 mod attention;
 mod control;
 mod convolution;
-mod arrays;
 mod losses;
 mod normalization;
 mod pointwise;

@@ -30,7 +30,11 @@ pub(super) fn batch_norm(call: &Call<'_>) -> Result<Vec<Datum>> {
     let current_mean = run!("mean.dim", &x, dims.clone(), false)?;
     let current = run!("var.dim", &x, dims, false, false)?;
     let blended = |running: &Tensor, current: &Tensor| {
-        run!("add.Tensor", run!("mul.Scalar", running, momentum)?, run!("mul.Scalar", current, 1.0 - momentum)?)
+        run!(
+            "add.Tensor",
+            run!("mul.Scalar", running, momentum)?,
+            run!("mul.Scalar", current, 1.0 - momentum)?
+        )
     };
     let result = run!("batch_norm", &x, &scale, &bias, &current_mean, &current, false, 0.0, epsilon, true)?;
     Ok(all([result, blended(&mean, &current_mean)?, blended(&variance, &current)?]))
@@ -112,7 +116,8 @@ pub(super) fn local_response(call: &Call<'_>) -> Result<Tensor> {
     if size < 1 || x.dim() < 3 {
         return Err(Error::value(format!("`size` is {size}, over an input of {} dimensions", x.dim())));
     }
-    let (alpha, beta, bias) = (call.float("alpha", 1e-4)?, call.float("beta", 0.75)?, call.float("bias", 1.0)?);
+    let (alpha, beta, bias) =
+        (call.float("alpha", 1e-4)?, call.float("beta", 0.75)?, call.float("bias", 1.0)?);
     let squares = run!("mul.Tensor", &x, &x)?;
     let mut pads = vec![0i64; 2 * (x.dim() - 1)];
     let last = pads.len() - 2;

@@ -13,7 +13,9 @@ use crate::libraries::{run, tensors};
 use crate::values::Datum;
 
 fn windows(call: &Call<'_>, x: &Tensor) -> Result<Windows> {
-    let kernel = call.ints("kernel_shape")?.ok_or_else(|| Error::argument("the attribute `kernel_shape` is missing"))?;
+    let kernel = call
+        .ints("kernel_shape")?
+        .ok_or_else(|| Error::argument("the attribute `kernel_shape` is missing"))?;
     Windows::of(call, &space(x)?, kernel)
 }
 
@@ -51,7 +53,13 @@ pub(super) fn max_pool(call: &Call<'_>) -> Result<Vec<Datum>> {
     Ok(all(results))
 }
 
-fn average(x: &Tensor, windows: &Windows, pads: Vec<i64>, ceil: bool, counts_borders: bool) -> Result<Tensor> {
+fn average(
+    x: &Tensor,
+    windows: &Windows,
+    pads: Vec<i64>,
+    ceil: bool,
+    counts_borders: bool,
+) -> Result<Tensor> {
     let name = ["avg_pool1d", "avg_pool2d", "avg_pool3d"][windows.kernel.len() - 1];
     run!(name, x, windows.kernel.clone(), windows.strides.clone(), pads, ceil, counts_borders)
 }
@@ -75,7 +83,13 @@ fn averages(x: &Tensor, windows: &Windows, ceil: bool, counts_borders: bool) -> 
 
 /// Means of windows with gaps, as convolutions of single channels with ones.
 fn dilated(x: &Tensor, windows: &Windows, ceil: bool, counts_borders: bool) -> Result<Tensor> {
-    let mut windows = Windows { after: windows.after.clone(), before: windows.before.clone(), kernel: windows.kernel.clone(), strides: windows.strides.clone(), dilations: windows.dilations.clone() };
+    let mut windows = Windows {
+        after: windows.after.clone(),
+        before: windows.before.clone(),
+        kernel: windows.kernel.clone(),
+        strides: windows.strides.clone(),
+        dilations: windows.dilations.clone(),
+    };
     let sizes = space(x)?;
     let mut more = vec![0i64; sizes.len()];
     for (dim, size) in sizes.iter().enumerate().filter(|_| ceil) {
@@ -99,7 +113,16 @@ fn dilated(x: &Tensor, windows: &Windows, ceil: bool, counts_borders: bool) -> R
         let kernel = run!("ones", shape; "dtype" => tensor.dtype())?;
         let name = ["conv1d", "conv2d", "conv3d"][sizes.len() - 1];
         let none = opsmith_runtime::Value::None;
-        run!(name, tensor, &kernel, none, windows.strides.clone(), vec![0i64; sizes.len()], windows.dilations.clone(), channels)
+        run!(
+            name,
+            tensor,
+            &kernel,
+            none,
+            windows.strides.clone(),
+            vec![0i64; sizes.len()],
+            windows.dilations.clone(),
+            channels
+        )
     };
     run!("div.Tensor", summed(&padded)?, summed(&weights)?)
 }

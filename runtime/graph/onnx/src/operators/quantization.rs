@@ -28,7 +28,9 @@ fn spread(part: &Tensor, x: &Tensor, call: &Call<'_>) -> Result<Tensor> {
     }
     let block = call.int("block_size", 0)?;
     if block < 1 || part.dim() != x.dim() {
-        return Err(Error::shape("scales of several dimensions need a `block_size` and the rank of the input"));
+        return Err(Error::shape(
+            "scales of several dimensions need a `block_size` and the rank of the input",
+        ));
     }
     let places = run!("floor_divide.Scalar", run!("arange", x.shape()[dim as usize])?, block)?;
     run!("index_select", part, dim, &places)
@@ -105,7 +107,9 @@ fn centred(x: &Tensor, zero: Option<Tensor>, dtype: DType) -> Result<Tensor> {
 /// Zero points of rows as a column.
 fn of_rows(zero: Option<Tensor>, x: &Tensor) -> Result<Option<Tensor>> {
     match zero {
-        Some(zero) if zero.dim() == 1 && zero.numel() > 1 && x.dim() > 1 => run!("unsqueeze", &zero, -1i64).map(Some),
+        Some(zero) if zero.dim() == 1 && zero.numel() > 1 && x.dim() > 1 => {
+            run!("unsqueeze", &zero, -1i64).map(Some)
+        }
         other => Ok(other),
     }
 }
@@ -151,7 +155,8 @@ pub(super) fn quantized_matmul(call: &Call<'_>) -> Result<Tensor> {
 pub(super) fn quantized_conv(call: &Call<'_>) -> Result<Tensor> {
     let (x, weight, zero) = (call.tensor(0)?, call.tensor(3)?, call.tensor(7)?);
     let of_weight = channel_zero(Some(call.tensor(5)?), &weight)?;
-    let (x, wide) = (centred(&x, Some(call.tensor(2)?), DType::F64)?, centred(&weight, of_weight, DType::F64)?);
+    let (x, wide) =
+        (centred(&x, Some(call.tensor(2)?), DType::F64)?, centred(&weight, of_weight, DType::F64)?);
     let bias = call.maybe(8)?.map(|bias| to(&bias, DType::F64)).transpose()?;
     let sums = convolved(call, &x, &wide, bias)?;
     let mut scale = to(&call.tensor(4)?, DType::F64)?;

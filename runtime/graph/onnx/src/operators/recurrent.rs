@@ -72,11 +72,18 @@ fn network(call: &Call<'_>, kind: Kind) -> Result<Vec<Datum>> {
         return Err(Error::shape("the input and the weights must have 3 dimensions"));
     };
     if rows != kind.gates() * units {
-        return Err(Error::shape(format!("the weights have {rows} rows, and {units} units need {}", kind.gates() * units)));
+        return Err(Error::shape(format!(
+            "the weights have {rows} rows, and {units} units need {}",
+            kind.gates() * units
+        )));
     }
     let text = call.text("direction", "forward")?;
-    if (text == "bidirectional") != (directions == 2) || !matches!(text.as_str(), "forward" | "reverse" | "bidirectional") {
-        return Err(Error::value(format!("`direction` is {text:?}, and the weights have {directions} directions")));
+    if (text == "bidirectional") != (directions == 2)
+        || !matches!(text.as_str(), "forward" | "reverse" | "bidirectional")
+    {
+        return Err(Error::value(format!(
+            "`direction` is {text:?}, and the weights have {directions} directions"
+        )));
     }
     let zeros = || run!("zeros", vec![directions, batch, units]; "dtype" => x.dtype());
     let state = |position: usize| match call.maybe(position)? {
@@ -102,7 +109,8 @@ fn network(call: &Call<'_>, kind: Kind) -> Result<Vec<Datum>> {
         false => {
             let (mut rows, mut hiddens, mut cells) = (Vec::new(), Vec::new(), Vec::new());
             for at in 0..directions {
-                let (row, last, cell) = direction(call, &network, &x, &hidden, cell.as_ref(), at, reverse_only || at == 1)?;
+                let (row, last, cell) =
+                    direction(call, &network, &x, &hidden, cell.as_ref(), at, reverse_only || at == 1)?;
                 rows.push(row);
                 hiddens.push(last);
                 cells.extend(cell);
@@ -137,7 +145,9 @@ fn by_library(
     let name = match kind {
         Kind::Lstm => "lstm.input",
         Kind::Gru => "gru.input",
-        Kind::Plain if network.activations.iter().all(|activation| activation.name == "Relu") => "rnn_relu.input",
+        Kind::Plain if network.activations.iter().all(|activation| activation.name == "Relu") => {
+            "rnn_relu.input"
+        }
         Kind::Plain => "rnn_tanh.input",
     };
     let args: [Value; 9] = [
@@ -155,7 +165,12 @@ fn by_library(
 }
 
 /// The weights of each direction in the library's order of gates, and whether there are biases.
-fn params(weight: &Tensor, recurrent: &Tensor, bias: Option<Tensor>, kind: Kind) -> Result<(Vec<Tensor>, bool)> {
+fn params(
+    weight: &Tensor,
+    recurrent: &Tensor,
+    bias: Option<Tensor>,
+    kind: Kind,
+) -> Result<(Vec<Tensor>, bool)> {
     let units = recurrent.size(2)?;
     let ordered = |x: &Tensor, direction: i64, first: i64| {
         let rows = run!("select.int", x, 0i64, direction)?;

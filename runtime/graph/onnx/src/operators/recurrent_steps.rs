@@ -32,7 +32,12 @@ impl Activation {
             "ThresholdedRelu" => run!("threshold", x, self.alpha, 0i64),
             "ScaledTanh" => run!("mul.Scalar", run!("tanh", run!("mul.Scalar", x, self.beta)?)?, self.alpha),
             "HardSigmoid" => {
-                run!("hardtanh", run!("add.Scalar", run!("mul.Scalar", x, self.alpha)?, self.beta)?, 0i64, 1i64)
+                run!(
+                    "hardtanh",
+                    run!("add.Scalar", run!("mul.Scalar", x, self.alpha)?, self.beta)?,
+                    0i64,
+                    1i64
+                )
             }
             "Elu" => run!("elu", x, self.alpha),
             "Softsign" => run!("softsign", x),
@@ -73,7 +78,10 @@ impl Network {
             None => default.iter().cycle().take(count).map(|name| (*name).to_owned()).collect(),
         };
         if names.len() != count {
-            return Err(Error::argument(format!("there are {} activations, and {count} are needed", names.len())));
+            return Err(Error::argument(format!(
+                "there are {} activations, and {count} are needed",
+                names.len()
+            )));
         }
         let (alphas, betas) = (call.floats("activation_alpha")?, call.floats("activation_beta")?);
         let activations = names.into_iter().enumerate().map(|(at, name)| {
@@ -96,7 +104,8 @@ impl Network {
     /// Whether the library's operator computes it.
     pub fn is_common(&self, call: &Call<'_>) -> Result<bool> {
         let default = self.kind.activations();
-        let usual = self.activations.iter().enumerate().all(|(at, found)| found.name == default[at % default.len()]);
+        let usual =
+            self.activations.iter().enumerate().all(|(at, found)| found.name == default[at % default.len()]);
         let relu = self.kind == Kind::Plain && self.activations.iter().all(|found| found.name == "Relu");
         let gates = self.kind != Kind::Gru || self.linear_before_reset;
         Ok((usual || relu) && gates && self.clip == 0.0 && !self.coupled && call.maybe(7)?.is_none())
@@ -150,9 +159,11 @@ impl Direction<'_> {
 
     fn gru(&self, x: &Tensor, hidden: &Tensor) -> Result<Tensor> {
         let units = self.network.units;
-        let rows = |start: i64, count: i64| run!("narrow", &self.recurrent, 0i64, start * units, count * units);
+        let rows =
+            |start: i64, count: i64| run!("narrow", &self.recurrent, 0i64, start * units, count * units);
         let both = sum(&run!("narrow", x, -1i64, 0i64, 2 * units)?, &run!("linear", hidden, rows(0, 2)?)?)?;
-        let (update, reset) = (self.activated(0, &self.gate(&both, 0)?)?, self.activated(0, &self.gate(&both, 1)?)?);
+        let (update, reset) =
+            (self.activated(0, &self.gate(&both, 0)?)?, self.activated(0, &self.gate(&both, 1)?)?);
         let biased = |x: Tensor| match &self.state_bias {
             Some(bias) => sum(&x, bias),
             None => Ok(x),
@@ -202,7 +213,8 @@ pub(super) fn direction(
     let mut state_bias = None;
     let mut input_bias = None;
     if let Some(bias) = bias {
-        let (of_input, of_state) = (run!("narrow", &bias, 0i64, 0i64, rows)?, run!("narrow", &bias, 0i64, rows, rows)?);
+        let (of_input, of_state) =
+            (run!("narrow", &bias, 0i64, 0i64, rows)?, run!("narrow", &bias, 0i64, rows, rows)?);
         if network.kind == Kind::Gru {
             let kept = 2 * network.units;
             state_bias = Some(run!("narrow", &of_state, 0i64, kept, network.units)?);

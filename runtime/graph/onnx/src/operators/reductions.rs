@@ -104,9 +104,7 @@ pub(super) fn mean(call: &Call<'_>) -> Result<Tensor> {
     let reduce = |by: &Reduction, x: &Tensor| match (by.dims.is_empty(), x.dtype().is_float()) {
         (true, _) => Ok(x.clone()),
         (false, true) => run!("mean.dim", x, by.dims.clone(), by.keep),
-        (false, false) => {
-            to(&run!("mean.dim", to(x, DType::F64)?, by.dims.clone(), by.keep)?, x.dtype())
-        }
+        (false, false) => to(&run!("mean.dim", to(x, DType::F64)?, by.dims.clone(), by.keep)?, x.dtype()),
     };
     reduced(call, same, reduce, same)
 }
@@ -141,7 +139,8 @@ pub(super) fn prod(call: &Call<'_>) -> Result<Tensor> {
     let reduce = |by: &Reduction, x: &Tensor| {
         let mut dims = by.dims.clone();
         dims.sort_unstable_by(|a, b| b.cmp(a));
-        dims.iter().try_fold(x.clone(), |x, dim| run!("prod.dim_int", &x, *dim, by.keep; "dtype" => x.dtype()))
+        dims.iter()
+            .try_fold(x.clone(), |x, dim| run!("prod.dim_int", &x, *dim, by.keep; "dtype" => x.dtype()))
     };
     reduced(call, same, reduce, same)
 }
@@ -186,7 +185,9 @@ pub(super) fn hard_max(call: &Call<'_>) -> Result<Tensor> {
 
 pub(super) fn cum_sum(call: &Call<'_>) -> Result<Tensor> {
     let x = call.tensor(0)?;
-    let Some(given) = call.number(1, "axis")? else { return Err(unsupported("a running sum without `axis`")) };
+    let Some(given) = call.number(1, "axis")? else {
+        return Err(unsupported("a running sum without `axis`"));
+    };
     let dim = axis(given, x.dim())?;
     let reverse = call.flag("reverse", false)?;
     let flipped = |x: &Tensor| if reverse { run!("flip", x, vec![dim]) } else { Ok(x.clone()) };

@@ -58,10 +58,10 @@ pub(super) fn resize(call: &Call<'_>) -> Result<Tensor> {
     }
     let float = x.dtype().is_float() || options.mode == "nearest";
     let wide = if float { x.clone() } else { to(&x, DType::F32)? };
-    let result = resized.iter().filter(|axis| axis.from != axis.to || options.transformation == "tf_crop_and_resize").try_fold(
-        wide,
-        |x, axis| along(&x, axis, &options),
-    )?;
+    let result = resized
+        .iter()
+        .filter(|axis| axis.from != axis.to || options.transformation == "tf_crop_and_resize")
+        .try_fold(wide, |x, axis| along(&x, axis, &options))?;
     if float { Ok(result) } else { to(&run!("round", &result)?, x.dtype()) }
 }
 
@@ -72,7 +72,8 @@ fn axes_of(call: &Call<'_>, x: &Tensor, options: &Options) -> Result<Vec<Axis>> 
         None => (0..x.dim() as i64).collect(),
     };
     let count = dims.len();
-    let scales = call.datum(2).map(|datum| datum.floats("scales")).transpose()?.filter(|scales| !scales.is_empty());
+    let scales =
+        call.datum(2).map(|datum| datum.floats("scales")).transpose()?.filter(|scales| !scales.is_empty());
     let sizes = call.numbers(3, "sizes")?.filter(|sizes| !sizes.is_empty());
     let regions = match options.transformation.as_str() {
         "tf_crop_and_resize" => call.given(1)?.floats("roi")?,
@@ -110,7 +111,10 @@ fn axes_of(call: &Call<'_>, x: &Tensor, options: &Options) -> Result<Vec<Axis>> 
 fn by_library(x: &Tensor, resized: &[Axis], options: &Options) -> Result<Option<Tensor>> {
     let space = x.dim().saturating_sub(2);
     let changed = |axis: &&Axis| axis.from != axis.to || axis.scale.is_some_and(|scale| scale != 1.0);
-    if !(1..=3).contains(&space) || resized.iter().filter(changed).any(|axis| axis.dim < 2) || options.exclude_outside {
+    if !(1..=3).contains(&space)
+        || resized.iter().filter(changed).any(|axis| axis.dim < 2)
+        || options.exclude_outside
+    {
         return Ok(None);
     }
     let corners = options.transformation == "align_corners";
@@ -119,12 +123,18 @@ fn by_library(x: &Tensor, resized: &[Axis], options: &Options) -> Result<Option<
     }
     let middles = matches!(options.transformation.as_str(), "half_pixel" | "pytorch_half_pixel");
     let name = match (options.mode.as_str(), options.transformation.as_str(), options.rounding.as_str()) {
-        ("nearest", "asymmetric", "floor") => ["upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"],
+        ("nearest", "asymmetric", "floor") => {
+            ["upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"]
+        }
         ("nearest", "half_pixel", "round_prefer_ceil") => {
             ["_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d"]
         }
-        ("linear", ..) if corners || middles => ["upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"],
-        ("cubic", ..) if (corners || middles) && space == 2 && options.cubic == -0.75 => ["", "upsample_bicubic2d", ""],
+        ("linear", ..) if corners || middles => {
+            ["upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"]
+        }
+        ("cubic", ..) if (corners || middles) && space == 2 && options.cubic == -0.75 => {
+            ["", "upsample_bicubic2d", ""]
+        }
         _ => return Ok(None),
     }[space - 1];
     let nearest = options.mode == "nearest";
@@ -282,7 +292,8 @@ fn inside(factors: &[Tensor], neighbour: impl Fn(usize) -> Result<Tensor>, last:
         let within = run!("logical_and", &low, run!("le.Scalar", &place, last)?)?;
         kept.push(run!("where.self", &within, factor, run!("zeros_like", factor)?)?);
     }
-    let sum = kept.iter().skip(1).try_fold(kept[0].clone(), |sum, factor| run!("add.Tensor", &sum, factor))?;
+    let sum =
+        kept.iter().skip(1).try_fold(kept[0].clone(), |sum, factor| run!("add.Tensor", &sum, factor))?;
     kept.iter().map(|factor| run!("div.Tensor", factor, &sum)).collect()
 }
 

@@ -89,18 +89,27 @@ pub(super) fn slice(call: &Call<'_>) -> Result<Tensor> {
     }
     let mut result = x;
     for (((start, end), dim), step) in starts.into_iter().zip(ends).zip(dims).zip(steps) {
-        let size = *result.shape().get(dim as usize).ok_or_else(|| {
-            Error::shape(format!("there is no dimension {dim}"))
-        })?;
+        let size = *result
+            .shape()
+            .get(dim as usize)
+            .ok_or_else(|| Error::shape(format!("there is no dimension {dim}")))?;
         result = match step {
             1.. => run!("slice.Tensor", &result, dim, start, end, step)?,
             0 => return Err(Error::value("a step is 0")),
             _ => {
                 // From the end: in the flipped dimension, place p is size - 1 - p.
-                let from = |at: i64| if at < 0 { (at.saturating_add(size)).max(-1) } else { at.min(size - 1) };
+                let from =
+                    |at: i64| if at < 0 { (at.saturating_add(size)).max(-1) } else { at.min(size - 1) };
                 let (first, last) = (size - 1 - from(start), size - 1 - from(end));
                 let flipped = run!("flip", &result, vec![dim])?;
-                run!("slice.Tensor", &flipped, dim, first, last.max(first), step.checked_neg().unwrap_or(i64::MAX))?
+                run!(
+                    "slice.Tensor",
+                    &flipped,
+                    dim,
+                    first,
+                    last.max(first),
+                    step.checked_neg().unwrap_or(i64::MAX)
+                )?
             }
         };
     }

@@ -25,10 +25,9 @@ fn list<'a>(call: &'a Call<'_>) -> Result<&'a [Datum]> {
 fn place(call: &Call<'_>, position: usize, length: usize) -> Result<usize> {
     let at = call.number(position, "position")?.ok_or_else(|| Error::argument("the position is missing"))?;
     let from_front = if at < 0 { at + length as i64 } else { at };
-    usize::try_from(from_front)
-        .ok()
-        .filter(|at| *at < length)
-        .ok_or_else(|| Error::new(opsmith_runtime::ErrorKind::Index, format!("there is no element {at} in {length}")))
+    usize::try_from(from_front).ok().filter(|at| *at < length).ok_or_else(|| {
+        Error::new(opsmith_runtime::ErrorKind::Index, format!("there is no element {at} in {length}"))
+    })
 }
 
 pub(super) fn identity(call: &Call<'_>) -> Result<Vec<Datum>> {
@@ -88,7 +87,12 @@ pub(super) fn split(call: &Call<'_>) -> Result<Vec<Datum>> {
             false => (given.ints("split")?, true),
             true => {
                 let each = given.ints("split")?[0].max(1);
-                ((0..((size + each - 1) / each).min(1 << 16)).map(|part| each.min(size - part * each)).collect(), true)
+                (
+                    (0..((size + each - 1) / each).min(1 << 16))
+                        .map(|part| each.min(size - part * each))
+                        .collect(),
+                    true,
+                )
             }
         },
     };

@@ -29,7 +29,10 @@ pub(super) fn reshape(call: &Call<'_>) -> Result<Tensor> {
     if !call.flag("allowzero", false)? {
         for (dim, size) in sizes.iter_mut().enumerate().filter(|(_, size)| **size == 0) {
             *size = *x.shape().get(dim).ok_or_else(|| {
-                Error::shape(format!("size 0 of dimension {dim} stands for that of the input, which has {} dimensions", x.dim()))
+                Error::shape(format!(
+                    "size 0 of dimension {dim} stands for that of the input, which has {} dimensions",
+                    x.dim()
+                ))
             })?;
         }
     }
@@ -48,13 +51,17 @@ pub(super) fn squeeze(call: &Call<'_>) -> Result<Tensor> {
     let x = call.tensor(0)?;
     match call.numbers(1, "axes")? {
         None => {
-            let dims: Vec<i64> = (0..x.dim()).filter(|dim| x.shape()[*dim] == 1).map(|dim| dim as i64).collect();
+            let dims: Vec<i64> =
+                (0..x.dim()).filter(|dim| x.shape()[*dim] == 1).map(|dim| dim as i64).collect();
             run!("squeeze.dims", &x, dims)
         }
         Some(given) => {
             let dims = axes(&given, x.dim())?;
             if let Some(dim) = dims.iter().find(|dim| x.shape()[**dim as usize] != 1) {
-                return Err(Error::shape(format!("dimension {dim} has size {}, not 1", x.shape()[*dim as usize])));
+                return Err(Error::shape(format!(
+                    "dimension {dim} has size {}, not 1",
+                    x.shape()[*dim as usize]
+                )));
             }
             run!("squeeze.dims", &x, dims)
         }
@@ -128,7 +135,8 @@ pub(super) fn pad(call: &Call<'_>) -> Result<Tensor> {
         return Err(Error::argument(text));
     }
     let (before, after) = pads.split_at(dims.len());
-    let sides = || dims.iter().zip(before.iter().zip(after)).map(|(dim, (before, after))| (*dim, *before, *after));
+    let sides =
+        || dims.iter().zip(before.iter().zip(after)).map(|(dim, (before, after))| (*dim, *before, *after));
     match call.text("mode", "constant")?.as_str() {
         "constant" => {
             // The last dimension is first.

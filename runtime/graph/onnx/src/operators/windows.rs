@@ -84,7 +84,13 @@ pub(super) fn stft(call: &Call<'_>) -> Result<Tensor> {
     };
     let real = signal.dim() == 2 || signal.size(-1)? == 1;
     let signal = if signal.dim() == 2 { signal } else { complex(&signal)? };
-    let signal = if real && signal.dtype().is_float() { signal } else if real { run!("real", &signal)? } else { signal };
+    let signal = if real && signal.dtype().is_float() {
+        signal
+    } else if real {
+        run!("real", &signal)?
+    } else {
+        signal
+    };
     let mut frames = run!("unfold", &signal, 1i64, length, step)?;
     if let Some(window) = window {
         frames = run!("mul.Tensor", &frames, &window)?;
@@ -123,7 +129,8 @@ pub(super) fn mel_weights(call: &Call<'_>) -> Result<Tensor> {
     for bin in 0..bins {
         let (lower, middle, upper) = (edge(bin), edge(bin + 1), edge(bin + 2));
         let mut set = |row: i64, value: f64| {
-            if let Some(weight) = usize::try_from(row).ok().and_then(|row| weights.get_mut(row * bins + bin)) {
+            if let Some(weight) = usize::try_from(row).ok().and_then(|row| weights.get_mut(row * bins + bin))
+            {
                 *weight = value as f32;
             }
         };

@@ -1,0 +1,25 @@
+//! The modules of the reader of ONNX models, from the lowest, each with those that it may use.
+//!
+//! The core is the model and what its nodes call: a node has its operator, and an operator reads its node.
+
+use crate::Table;
+
+pub const TABLE: Table = Table {
+    folder: "runtime/graph/onnx/src",
+    rows: &[
+        ("errors", &[]),
+        ("libraries", &[]),
+        ("proto", &[]),
+        ("tensors", &["errors", "proto"]),
+        ("values", &["errors", "libraries"]),
+        ("model", &["operators"]),
+        ("call", &["errors", "model", "tensors", "values"]),
+        ("operators", &["call", "errors", "libraries", "model", "tensors", "values"]),
+        ("attributes", &["errors", "model", "proto", "tensors"]),
+        ("custom", &["call", "libraries", "model", "values"]),
+        ("lower", &["attributes", "errors", "libraries", "model", "operators", "proto", "tensors"]),
+        ("replay", &["call", "custom", "libraries", "lower", "model", "operators", "values"]),
+        ("onnx_model", &["errors", "lower", "model", "operators", "proto", "replay", "tensors"]),
+    ],
+    core: &["call", "model", "operators"],
+};
