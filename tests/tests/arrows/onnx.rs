@@ -1,6 +1,7 @@
 //! The modules of the reader of ONNX models, from the lowest, each with those that it may use.
 //!
-//! The core is the model and what its nodes call: a node has its operator, and an operator reads its node.
+//! The core is the model and what its nodes call: a node has its operator, and an operator reads its node; the table of
+//! operators that are written calls the writer, which looks operators up there.
 
 use crate::Table;
 
@@ -14,12 +15,13 @@ pub const TABLE: Table = Table {
         ("values", &["errors", "libraries"]),
         ("model", &["operators"]),
         ("call", &["errors", "model", "tensors", "values"]),
-        ("operators", &["call", "errors", "libraries", "model", "tensors", "values"]),
+        ("operators", &["call", "errors", "libraries", "model", "save", "tensors", "values"]),
+        ("save", &["custom", "errors", "libraries", "operators", "proto", "tensors"]),
         ("attributes", &["errors", "model", "proto", "tensors"]),
         ("custom", &["call", "libraries", "model", "values"]),
         ("lower", &["attributes", "errors", "libraries", "model", "operators", "proto", "tensors"]),
         ("replay", &["call", "custom", "libraries", "lower", "model", "operators", "values"]),
         ("onnx_model", &["errors", "lower", "model", "operators", "proto", "replay", "tensors"]),
     ],
-    core: &["call", "model", "operators"],
+    core: &["call", "custom", "model", "operators", "save"],
 };

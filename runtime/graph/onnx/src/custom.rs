@@ -41,8 +41,9 @@ pub(crate) fn call(domain: &str, name: &str, call: &Call<'_>) -> Result<Vec<Datu
                 position += length;
                 Some(Value::OptionalTensors(tensors))
             }
-            _ => call.attribute(argument.name).map(value).transpose()?,
+            kind => call.attribute(argument.name).map(|attribute| value(attribute, kind)).transpose()?,
         };
+        let value = value.or_else(|| (argument.ty.optional && argument.default.is_none()).then_some(Value::None));
         if let Some(value) = value {
             values.push((argument.name, value));
         }
@@ -72,17 +73,24 @@ fn known(op: &OpDef, call: &Call<'_>) -> Result<()> {
     }
 }
 
-fn value(attribute: &Attribute) -> Result<Value> {
-    Ok(match attribute {
-        Attribute::Int(number) => Value::Int(*number),
-        Attribute::Float(number) => Value::Float(*number),
-        Attribute::Text(text) => {
-            DType::from_name(text).map_or_else(|| Value::Str(text.clone()), Value::DType)
+/// The value of an attribute, for an argument of a kind.
+fn value(attribute: &Attribute, kind: ArgKind) -> Result<Value> {
+    Ok(match (attribute, kind) {
+        (Attribute::Int(number), ArgKind::Bool) => Value::Bool(*number != 0),
+        (Attribute::Int(number), _) => Value::Int(*number),
+        (Attribute::Float(number), _) => Value::Float(*number),
+        (Attribute::Text(text), ArgKind::DType) => match DType::from_name(text) {
+            Some(dtype) => Value::DType(dtype),
+            None => return Err(Error::argument(format!("there is no element type {text:?}"))),
+        },
+        (Attribute::Text(text), _) => Value::Str(text.clone()),
+        (Attribute::Ints(numbers), ArgKind::Bools(_)) => {
+            Value::Bools(numbers.iter().map(|number| *number != 0).collect())
         }
-        Attribute::Ints(numbers) => Value::Ints(numbers.clone()),
-        Attribute::Floats(numbers) => Value::Floats(numbers.clone()),
-        Attribute::Texts(texts) => Value::Strs(texts.iter().map(|text| text.clone().into()).collect()),
-        Attribute::Tensor(tensor) => Value::Tensor(tensor.clone()),
-        Attribute::Block(_) => return Err(Error::argument("an operator of a library takes no graph")),
+        (Attribute::Ints(numbers), _) => Value::Ints(numbers.clone()),
+        (Attribute::Floats(numbers), _) => Value::Floats(numbers.clone()),
+        (Attribute::Texts(texts), _) => Value::Strs(texts.iter().map(|text| text.clone().into()).collect()),
+        (Attribute::Tensor(tensor), _) => Value::Tensor(tensor.clone()),
+        (Attribute::Block(_), _) => return Err(Error::argument("an operator of a library takes no graph")),
     })
 }

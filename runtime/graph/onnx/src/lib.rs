@@ -21,7 +21,9 @@ mod onnx_model;
 mod operators;
 mod proto;
 mod replay;
+mod save;
 mod tensors;
 mod values;
 
 pub use onnx_model::OnnxModel;
+pub use save::{onnx_bytes, save_onnx};

@@ -25,6 +25,11 @@ impl Graph {
         &self.inputs
     }
 
+    /// The names of the inputs in order; empty for one without a name.
+    pub fn input_names(&self) -> &[String] {
+        &self.input_names
+    }
+
     /// The outputs in order.
     pub fn outputs(&self) -> &[TensorId] {
         &self.outputs

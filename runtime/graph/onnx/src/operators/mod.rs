@@ -24,6 +24,7 @@ mod sequences;
 mod shapes;
 mod table;
 mod windows;
+pub(crate) mod written;
 
 use opsmith_runtime::error::Result;
 
