@@ -4,7 +4,7 @@
 //! library, which [`OnnxModel`](crate::OnnxModel) reads again. Sizes that differ from run to run are computed from shapes of
 //! inputs. A graph that writes memory in place, or that has branches or loops, is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -12,7 +12,8 @@ use opsmith_core::DType;
 use opsmith_graph::{Argument, BufferKind, Graph, Node, NodeKind, TensorId};
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::infer::symbolic::{Size, Symbol};
+use opsmith_runtime::infer::symbolic::{Bindings, Size, Symbol};
+use opsmith_runtime::internals::TensorInternals as _;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 use prost::Message;
@@ -68,6 +69,19 @@ pub fn onnx_bytes(graph: &Graph) -> Result<Vec<u8>> {
     Ok(model.encode_to_vec())
 }
 
+/// The tensors of a graph that a node reads, or that are outputs.
+fn used(graph: &Graph) -> BTreeSet<TensorId> {
+    let mut used: BTreeSet<TensorId> = graph.outputs().iter().copied().collect();
+    for node in graph.nodes() {
+        for argument in &node.args {
+            argument.for_each_tensor(|id| {
+                used.insert(id);
+            });
+        }
+    }
+    used
+}
+
 /// A model that grows node by node.
 pub(crate) struct Writer<'g> {
     graph: &'g Graph,
@@ -78,6 +92,10 @@ pub(crate) struct Writer<'g> {
     symbols: BTreeMap<Symbol, String>,
     /// Domains besides ONNX's.
     domains: Vec<String>,
+    /// Names of values with a type.
+    declared: BTreeSet<String>,
+    /// Tensors that a node or an output reads.
+    used: BTreeSet<TensorId>,
     fresh: usize,
 }
 
@@ -89,22 +107,17 @@ impl<'g> Writer<'g> {
             names: BTreeMap::new(),
             symbols: BTreeMap::new(),
             domains: Vec::new(),
+            declared: BTreeSet::new(),
+            used: used(graph),
             fresh: 0,
         };
         for (number, id) in graph.inputs().iter().enumerate() {
             let given = graph.input_names().get(number).filter(|name| !name.is_empty());
             let name = given.cloned().unwrap_or_else(|| format!("input{number}"));
             writer.names.insert(*id, name.clone());
+            writer.declared.insert(name.clone());
             let described = writer.described(&name, *id);
             writer.message.input.push(described);
-        }
-        for (number, buffer) in graph.buffers().iter().enumerate() {
-            if let BufferKind::Constant(tensor) = &buffer.kind {
-                let name = format!("constant{number}");
-                let constant = message(&name, tensor)?;
-                writer.message.initializer.push(constant);
-                writer.names.insert(buffer.root, name);
-            }
         }
         Ok(writer)
     }
@@ -141,12 +154,28 @@ impl<'g> Writer<'g> {
         ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
     }
 
-    /// The name of a tensor that exists.
+    /// The name of a tensor that exists; a part of a constant becomes one of its own.
     ///
     /// # Errors
     /// If it is a part of memory that no node made as a value.
-    pub fn name(&self, id: TensorId) -> Result<String> {
-        self.names.get(&id).cloned().ok_or_else(|| unsupported("a tensor over memory that is written in parts"))
+    pub fn name(&mut self, id: TensorId) -> Result<String> {
+        if let Some(name) = self.names.get(&id) {
+            return Ok(name.clone());
+        }
+        let refused = || unsupported("a tensor over memory that is written in parts");
+        let layout_of = |id: TensorId| self.graph.tensors()[id.0 as usize].layout.evaluate(&Bindings::default());
+        let buffer = &self.graph.buffers()[self.graph.tensors()[id.0 as usize].buffer.0 as usize];
+        let BufferKind::Constant(tensor) = &buffer.kind else { return Err(refused()) };
+        let (Some(mut layout), Some(root)) = (layout_of(id), layout_of(buffer.root)) else { return Err(refused()) };
+        layout.offset += tensor.layout().offset - root.offset;
+        let name = self.constant(&tensor.with_layout(layout)?)?;
+        self.names.insert(id, name.clone());
+        Ok(name)
+    }
+
+    /// Whether a node or an output reads a tensor, or a view of it.
+    pub fn is_used(&self, id: TensorId) -> bool {
+        self.used.contains(&id)
     }
 
     pub fn dtype(&self, id: TensorId) -> DType {
@@ -180,6 +209,19 @@ impl<'g> Writer<'g> {
         let output = self.fresh();
         self.push(operator, input, vec![output.clone()], attribute);
         output
+    }
+
+    /// A node with several results; returns their names.
+    pub fn values(
+        &mut self,
+        operator: &str,
+        input: Vec<String>,
+        attribute: Vec<AttributeProto>,
+        results: usize,
+    ) -> Vec<String> {
+        let outputs: Vec<String> = (0..results).map(|_| self.fresh()).collect();
+        self.push(operator, input, outputs.clone(), attribute);
+        outputs
     }
 
     /// A tensor of the model.
@@ -229,8 +271,17 @@ impl<'g> Writer<'g> {
             return Err(unsupported("a call that writes a tensor in place")
                 .with_help("trace a function that returns new tensors"));
         }
-        self.names.insert(id, name);
+        self.declare(id, name);
         Ok(())
+    }
+
+    /// Names a tensor, with its type: sizes of values tell a reader which sizes of inputs the graph takes.
+    fn declare(&mut self, id: TensorId, name: String) {
+        let described = self.described(&name, id);
+        if self.declared.insert(name.clone()) {
+            self.message.value_info.push(described);
+        }
+        self.names.insert(id, name);
     }
 
     /// Sizes as a vector of integers.
@@ -294,8 +345,8 @@ impl<'g> Writer<'g> {
                 if done { Ok(()) } else { self.custom(node) }
             }
             NodeKind::View { op } => match written::view(self, op.name, node)? {
-                Some(name) => {
-                    self.names.insert(node.outs[0], name);
+                Some(names) => {
+                    node.outs.iter().zip(names).for_each(|(id, name)| self.declare(*id, name));
                     Ok(())
                 }
                 None => Err(unsupported("this view")),
@@ -333,7 +384,10 @@ impl<'g> Writer<'g> {
                 Argument::OptionalTensors(ids) => {
                     lengths.push(ids.len() as i64);
                     for id in ids {
-                        input.push(id.map_or(Ok(String::new()), |id| self.name(id))?);
+                        input.push(match id {
+                            Some(id) => self.name(*id)?,
+                            None => String::new(),
+                        });
                     }
                 }
                 Argument::Value(Value::None) if argument.ty.kind == opsmith_runtime::op::ArgKind::Tensor => {

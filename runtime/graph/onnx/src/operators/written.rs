@@ -141,7 +141,15 @@ impl Arguments<'_> {
 /// Errors of the writer.
 pub(crate) fn call(writer: &mut Writer<'_>, name: &str, compute: DType, node: &Node) -> Result<bool> {
     let arguments = Arguments { node, compute };
-    let [out] = node.outs.as_slice() else { return Ok(false) };
+    let [out] = node.outs.as_slice() else {
+        // Results that nothing reads need no name.
+        let Some(values) = several(writer, name, &arguments)? else { return Ok(false) };
+        for (id, value) in node.outs.iter().zip(values) {
+            let value = writer.cast(value, compute, writer.dtype(*id));
+            writer.define(*id, value)?;
+        }
+        return Ok(true);
+    };
     match expression(writer, name, &arguments)? {
         None => Ok(false),
         Some((value, dtype)) => {
@@ -194,6 +202,94 @@ fn expression(writer: &mut Writer<'_>, name: &str, arguments: &Arguments<'_>) ->
         return Ok(Some((writer.value(operator, vec![tensor, dims], attribute), compute)));
     }
     Ok(layer(writer, name, arguments)?.map(|value| (value, compute)))
+}
+
+/// The values of a call with several results, of which ONNX has at least those that are read.
+fn several(writer: &mut Writer<'_>, name: &str, arguments: &Arguments<'_>) -> Result<Option<Vec<String>>> {
+    let outs = &arguments.node.outs;
+    let first_alone = !outs[1..].iter().any(|id| writer.is_used(*id));
+    let Some(x) = arguments.tensor(writer, 0)? else { return Ok(None) };
+    match name {
+        "native_layer_norm" => {
+            let (Some(shape), Some(scale)) = (arguments.ints(1), arguments.tensor(writer, 2)?) else { return Ok(None) };
+            let mut input = vec![x, scale];
+            input.extend(arguments.tensor(writer, 3)?);
+            let Some(epsilon) = arguments.scalar(4).filter(|_| first_alone) else { return Ok(None) };
+            let attribute =
+                vec![int_attribute("axis", -(shape.len() as i64)), float_attribute("epsilon", epsilon.to_f64())];
+            Ok(Some(writer.values("LayerNormalization", input, attribute, 1)))
+        }
+        "max_pool1d_with_indices" | "max_pool2d_with_indices" | "max_pool3d_with_indices" if first_alone => {
+            let Some(mut attribute) = window(arguments) else { return Ok(None) };
+            let (Some(dilations), Some(ceil)) = (arguments.ints(4), arguments.flag(5)) else { return Ok(None) };
+            attribute.extend([ints_attribute("dilations", dilations), int_attribute("ceil_mode", i64::from(ceil))]);
+            Ok(Some(writer.values("MaxPool", vec![x], attribute, 1)))
+        }
+        "_native_batch_norm_legit_functional" if first_alone && arguments.flag(5) == Some(false) => {
+            let mut input = vec![x];
+            for at in 1..5 {
+                match arguments.tensor(writer, at)? {
+                    Some(tensor) => input.push(tensor),
+                    None => return Ok(None),
+                }
+            }
+            let Some(epsilon) = arguments.scalar(7) else { return Ok(None) };
+            Ok(Some(writer.values("BatchNormalization", input, vec![float_attribute("epsilon", epsilon.to_f64())], 1)))
+        }
+        "_scaled_dot_product_attention" if first_alone => attention(writer, x, arguments).map(|one| one.map(|one| vec![one])),
+        _ => Ok(None),
+    }
+}
+
+/// Kernel, strides and borders: `(x, kernel, stride, padding, …)`.
+fn window(arguments: &Arguments<'_>) -> Option<Vec<crate::proto::AttributeProto>> {
+    let (kernel, strides, pads) = (arguments.ints(1)?, arguments.ints(2)?, arguments.ints(3)?);
+    // Without strides, windows do not overlap.
+    let strides = if strides.is_empty() { kernel.clone() } else { strides };
+    Some(vec![
+        ints_attribute("kernel_shape", kernel),
+        ints_attribute("strides", strides),
+        ints_attribute("pads", pads.iter().chain(&pads).copied().collect()),
+    ])
+}
+
+/// Attention over 4 dimensions: `(query, key, value, mask, causal, scale, grouped)`.
+fn attention(writer: &mut Writer<'_>, query: String, arguments: &Arguments<'_>) -> Result<Option<String>> {
+    let (Some(key), Some(value)) = (arguments.tensor(writer, 1)?, arguments.tensor(writer, 2)?) else { return Ok(None) };
+    let ids = [0, 1].map(|at| arguments.id(at));
+    let [Some(query_id), Some(key_id)] = ids else { return Ok(None) };
+    let (sizes, keys) = (writer.sizes(query_id), writer.sizes(key_id));
+    let rank = sizes.len();
+    let Some(features) = sizes.last().and_then(Size::known) else { return Ok(None) };
+    let same_heads = rank < 3 || sizes[rank - 3] == keys[rank - 3];
+    let (Some(causal), true) = (arguments.flag(4), rank >= 2 && same_heads) else { return Ok(None) };
+    let scale = arguments.scalar(5).map_or(1.0 / (features as f64).sqrt(), Scalar::to_f64);
+    let mut turned: Vec<i64> = (0..rank as i64).collect();
+    turned.swap(rank - 1, rank - 2);
+    let key = writer.value("Transpose", vec![key], vec![ints_attribute("perm", turned)]);
+    let product = writer.value("MatMul", vec![query, key], Vec::new());
+    let scale = writer.number(Scalar::Float(scale), arguments.compute)?;
+    let mut scores = writer.value("Mul", vec![product, scale], Vec::new());
+    let least = writer.number(Scalar::Float(f64::NEG_INFINITY), arguments.compute)?;
+    if let Some(id) = arguments.id(3) {
+        let mask = writer.name(id)?;
+        scores = match writer.dtype(id) {
+            DType::Bool => writer.value("Where", vec![mask, scores, least.clone()], Vec::new()),
+            dtype => {
+                let mask = writer.cast(mask, dtype, arguments.compute);
+                writer.value("Add", vec![scores, mask], Vec::new())
+            }
+        };
+    }
+    if causal {
+        let shape = writer.shape(&[sizes[rank - 2].clone(), keys[rank - 2].clone()])?;
+        let truth = writer.number(Scalar::Bool(true), DType::Bool)?;
+        let all = writer.value("Expand", vec![truth, shape], Vec::new());
+        let seen = writer.value("Trilu", vec![all], vec![int_attribute("upper", 0)]);
+        scores = writer.value("Where", vec![seen, scores, least], Vec::new());
+    }
+    let weights = writer.value("Softmax", vec![scores], vec![int_attribute("axis", -1)]);
+    Ok(Some(writer.value("MatMul", vec![weights, value], Vec::new())))
 }
 
 /// The operators of layers, and others with attributes.
@@ -267,6 +363,29 @@ fn layer(writer: &mut Writer<'_>, name: &str, arguments: &Arguments<'_>) -> Resu
             writer.value("Gather", vec![x, indices], vec![int_attribute("axis", 0)])
         }
         "convolution" => return convolution(writer, x, arguments),
+        "avg_pool1d" | "avg_pool2d" | "avg_pool3d" => {
+            let Some(mut attribute) = window(arguments) else { return Ok(None) };
+            let (Some(ceil), Some(borders)) = (arguments.flag(4), arguments.flag(5)) else { return Ok(None) };
+            if arguments.int(6).is_some() {
+                return Ok(None);
+            }
+            let flags = [("ceil_mode", ceil), ("count_include_pad", borders)];
+            attribute.extend(flags.map(|(name, flag)| int_attribute(name, i64::from(flag))));
+            writer.value("AveragePool", vec![x], attribute)
+        }
+        "_adaptive_avg_pool2d" => {
+            let Some(id) = arguments.id(0) else { return Ok(None) };
+            let (from, into) = (writer.sizes(id), writer.sizes(arguments.node.outs[0]));
+            let mut kernel = Vec::new();
+            for (from, into) in from.iter().zip(into).skip(from.len() - 2) {
+                match (from.known(), into.known()) {
+                    (Some(from), Some(into @ 1..)) if from % into == 0 => kernel.push(from / into),
+                    _ => return Ok(None),
+                }
+            }
+            let attribute = vec![ints_attribute("kernel_shape", kernel.clone()), ints_attribute("strides", kernel)];
+            writer.value("AveragePool", vec![x], attribute)
+        }
         _ => return Ok(None),
     };
     Ok(Some(value))
@@ -318,11 +437,11 @@ fn joined(writer: &mut Writer<'_>, name: &str, arguments: &Arguments<'_>) -> Res
     }
 }
 
-/// The value of a view; `None` if ONNX has none.
+/// The values of a view; `None` if ONNX has none.
 ///
 /// # Errors
 /// Errors of the writer.
-pub(crate) fn view(writer: &mut Writer<'_>, name: &str, node: &Node) -> Result<Option<String>> {
+pub(crate) fn view(writer: &mut Writer<'_>, name: &str, node: &Node) -> Result<Option<Vec<String>>> {
     let arguments = Arguments { node, compute: writer.dtype(node.outs[0]) };
     let Some(id) = arguments.id(0) else { return Ok(None) };
     let (x, rank, out) = (writer.name(id)?, writer.sizes(id).len() as i64, node.outs[0]);
@@ -356,6 +475,13 @@ pub(crate) fn view(writer: &mut Writer<'_>, name: &str, node: &Node) -> Result<O
             let shape = writer.shape(writer.sizes(out))?;
             writer.value("Expand", vec![x, shape], Vec::new())
         }
+        "split_with_sizes" | "split.Tensor" | "chunk" => {
+            let Some(dim) = arguments.int(2).map(wrapped) else { return Ok(None) };
+            let sizes: Vec<Size> = node.outs.iter().map(|out| writer.sizes(*out)[dim as usize].clone()).collect();
+            let sizes = writer.shape(&sizes)?;
+            let values = writer.values("Split", vec![x, sizes], vec![int_attribute("axis", dim)], node.outs.len());
+            return Ok(Some(values));
+        }
         "alias" | "detach" | "contiguous" | "to.dtype" => writer.value("Identity", vec![x], Vec::new()),
         "select.int" => {
             let (Some(dim), Some(at)) = (arguments.int(1), arguments.int(2)) else { return Ok(None) };
@@ -364,13 +490,22 @@ pub(crate) fn view(writer: &mut Writer<'_>, name: &str, node: &Node) -> Result<O
         }
         "slice.Tensor" | "narrow" => {
             let Some(dim) = arguments.int(1).map(wrapped) else { return Ok(None) };
-            let Some(start) = arguments.int(2) else { return Ok(None) };
+            let start = match node.args.get(2) {
+                Some(Argument::Value(Value::None)) | None => 0,
+                _ => match (arguments.int(2), writer.sizes(id)[dim as usize].known()) {
+                    (Some(start @ 0..), _) => start,
+                    (Some(start), Some(size)) => (start + size).max(0),
+                    _ => return Ok(None),
+                },
+            };
             let step = if name == "narrow" { 1 } else { arguments.int(4).unwrap_or(1) };
             let length = &writer.sizes(out)[dim as usize];
-            let end = match (length.known(), start, step) {
-                (Some(length), 0.., _) => writer.ints(&[start + length * step])?,
-                // The length is that of the rest, or a formula.
-                (None, 0, 1) => writer.shape(std::slice::from_ref(length))?,
+            let end = match (length.known(), step) {
+                (Some(length), _) => writer.ints(&[start + length * step])?,
+                (None, 1) => {
+                    let (first, length) = (writer.ints(&[start])?, writer.shape(std::slice::from_ref(length))?);
+                    writer.value("Add", vec![first, length], Vec::new())
+                }
                 _ => return Ok(None),
             };
             let start = writer.ints(&[start])?;
@@ -379,5 +514,5 @@ pub(crate) fn view(writer: &mut Writer<'_>, name: &str, node: &Node) -> Result<O
         }
         _ => return Ok(None),
     };
-    Ok(Some(value))
+    Ok(Some(vec![value]))
 }
