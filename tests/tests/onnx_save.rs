@@ -12,7 +12,8 @@ use opsmith_programs::Program;
 use programs_support::{Archive, compare, folders};
 
 /// The networks of the folders of programs without branches and loops.
-const NETWORKS: [&str; 6] = ["mlp", "convnet", "tiny_transformer", "gpt2_eager_attention", "squeezenet1_1", "vit_b_16"];
+const NETWORKS: [&str; 6] =
+    ["mlp", "convnet", "tiny_transformer", "gpt2_eager_attention", "squeezenet1_1", "vit_b_16"];
 
 #[test]
 fn networks_read_again_give_the_same_results() {
@@ -70,14 +71,28 @@ fn operators_that_onnx_lacks_keep_their_library() {
 }
 
 #[test]
+fn a_write_of_all_elements_is_a_new_value() {
+    let write = |x: &[Tensor]| {
+        let y = x[0].exp()?;
+        y.add_(&x[0])?;
+        Ok(y)
+    };
+    let graph = Graph::trace(write, [InputSpec::new(DType::F32, [4.into()])]).unwrap();
+    let program = Program::from_bytes(onnx_bytes(&graph).unwrap()).unwrap();
+    let x = Tensor::of(&[0.0f32, 1.0, -1.0, 2.0]);
+    compare("a write", &program.run(&[&x]).unwrap(), &graph.run(&[&x]).unwrap());
+}
+
+#[test]
 fn graphs_that_write_in_place_are_refused() {
     let trace = |function: fn(&[Tensor]) -> opsmith::Result<Tensor>| {
         Graph::trace(function, [InputSpec::new(DType::F32, [4.into()])]).unwrap()
     };
     let graph = trace(|x| {
         let y = x[0].exp()?;
+        let rows = y.reshape(&[2, 2])?;
         y.add_(&x[0])?;
-        Ok(y)
+        rows.neg()
     });
     let text = onnx_bytes(&graph).unwrap_err().to_string();
     assert!(text.contains("writes a tensor in place") && text.contains("add.Tensor"), "{text}");

@@ -43,7 +43,8 @@ pub(crate) fn call(domain: &str, name: &str, call: &Call<'_>) -> Result<Vec<Datu
             }
             kind => call.attribute(argument.name).map(|attribute| value(attribute, kind)).transpose()?,
         };
-        let value = value.or_else(|| (argument.ty.optional && argument.default.is_none()).then_some(Value::None));
+        let value =
+            value.or_else(|| (argument.ty.optional && argument.default.is_none()).then_some(Value::None));
         if let Some(value) = value {
             values.push((argument.name, value));
         }

@@ -16,6 +16,7 @@ mod custom;
 mod errors;
 mod libraries;
 mod lower;
+mod messages;
 mod model;
 mod onnx_model;
 mod operators;

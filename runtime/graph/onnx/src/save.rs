@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use bytes::Bytes;
 use opsmith_core::DType;
 use opsmith_graph::{Argument, BufferKind, Graph, Node, NodeKind, TensorId};
 use opsmith_runtime::arg::Value;
@@ -21,10 +20,11 @@ use prost::Message;
 use crate::custom::LENGTHS;
 use crate::errors::unsupported;
 use crate::libraries::run;
+use crate::messages::{self, int_attribute, ints_attribute, message};
 use crate::operators::written;
 use crate::proto::{
-    AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto, attribute_kind as kind,
+    AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorShapeProto,
+    TensorTypeProto, TypeProto, ValueInfoProto,
 };
 use crate::tensors;
 
@@ -163,10 +163,13 @@ impl<'g> Writer<'g> {
             return Ok(name.clone());
         }
         let refused = || unsupported("a tensor over memory that is written in parts");
-        let layout_of = |id: TensorId| self.graph.tensors()[id.0 as usize].layout.evaluate(&Bindings::default());
+        let layout_of =
+            |id: TensorId| self.graph.tensors()[id.0 as usize].layout.evaluate(&Bindings::default());
         let buffer = &self.graph.buffers()[self.graph.tensors()[id.0 as usize].buffer.0 as usize];
         let BufferKind::Constant(tensor) = &buffer.kind else { return Err(refused()) };
-        let (Some(mut layout), Some(root)) = (layout_of(id), layout_of(buffer.root)) else { return Err(refused()) };
+        let (Some(mut layout), Some(root)) = (layout_of(id), layout_of(buffer.root)) else {
+            return Err(refused());
+        };
         layout.offset += tensor.layout().offset - root.offset;
         let name = self.constant(&tensor.with_layout(layout)?)?;
         self.names.insert(id, name.clone());
@@ -192,7 +195,13 @@ impl<'g> Writer<'g> {
         format!("value{}", self.fresh)
     }
 
-    fn push(&mut self, operator: &str, input: Vec<String>, output: Vec<String>, attribute: Vec<AttributeProto>) {
+    fn push(
+        &mut self,
+        operator: &str,
+        input: Vec<String>,
+        output: Vec<String>,
+        attribute: Vec<AttributeProto>,
+    ) {
         let name = format!("node{}", self.message.node.len());
         self.message.node.push(NodeProto {
             input,
@@ -266,8 +275,11 @@ impl<'g> Writer<'g> {
     pub fn define(&mut self, id: TensorId, name: String) -> Result<()> {
         let info = &self.graph.tensors()[id.0 as usize];
         let buffer = &self.graph.buffers()[info.buffer.0 as usize];
-        let is_new = matches!(buffer.kind, BufferKind::Internal) && buffer.root == id && !self.names.contains_key(&id);
-        if !is_new {
+        // A write of all elements is a new value, unless another value shows the old ones.
+        let is_shown =
+            |other: &TensorId| *other != id && self.graph.tensors()[other.0 as usize].buffer == info.buffer;
+        let is_whole = matches!(buffer.kind, BufferKind::Internal) && buffer.root == id;
+        if !is_whole || self.names.keys().any(is_shown) {
             return Err(unsupported("a call that writes a tensor in place")
                 .with_help("trace a function that returns new tensors"));
         }
@@ -393,7 +405,7 @@ impl<'g> Writer<'g> {
                 Argument::Value(Value::None) if argument.ty.kind == opsmith_runtime::op::ArgKind::Tensor => {
                     input.push(String::new());
                 }
-                other => attribute.extend(self.attribute(argument.name, other)?),
+                other => attribute.extend(messages::attribute(argument.name, other)?),
             }
         }
         if !lengths.is_empty() {
@@ -415,70 +427,4 @@ impl<'g> Writer<'g> {
         }
         node.outs.iter().zip(outputs).try_for_each(|(id, name)| self.define(*id, name))
     }
-
-    fn attribute(&self, name: &str, argument: &Argument) -> Result<Option<AttributeProto>> {
-        let value = match argument {
-            Argument::Value(value) => value,
-            Argument::Int(size) => match size.known() {
-                Some(number) => return Ok(Some(int_attribute(name, number))),
-                None => return Err(unsupported(format!("`{name}`, which depends on sizes"))),
-            },
-            Argument::Ints(sizes) => match sizes.iter().map(Size::known).collect() {
-                Some(numbers) => return Ok(Some(ints_attribute(name, numbers))),
-                None => return Err(unsupported(format!("`{name}`, which depends on sizes"))),
-            },
-            _ => return Err(unsupported(format!("`{name}`, which depends on sizes"))),
-        };
-        Ok(Some(match value {
-            Value::None => return Ok(None),
-            Value::Bool(truth) | Value::Scalar(Scalar::Bool(truth)) => int_attribute(name, i64::from(*truth)),
-            Value::Int(number) | Value::Scalar(Scalar::Int(number)) => int_attribute(name, *number),
-            Value::Float(number) | Value::Scalar(Scalar::Float(number)) => float_attribute(name, *number),
-            Value::Str(text) => text_attribute(name, text),
-            Value::DType(dtype) => text_attribute(name, dtype.name()),
-            Value::Ints(numbers) => ints_attribute(name, numbers.clone()),
-            Value::Bools(truths) => ints_attribute(name, truths.iter().map(|truth| i64::from(*truth)).collect()),
-            Value::Floats(numbers) => AttributeProto {
-                name: name.to_owned(),
-                kind: kind::FLOATS,
-                floats: numbers.iter().map(|number| *number as f32).collect(),
-                ..AttributeProto::default()
-            },
-            // The host, and the layouts that every tensor has.
-            Value::Device(_) | Value::MemoryFormat(_) | Value::MemoryLayout(_) => return Ok(None),
-            other => return Err(unsupported(format!("`{name}`, {},", other.as_arg().kind()))),
-        }))
-    }
-}
-
-pub(crate) fn int_attribute(name: &str, number: i64) -> AttributeProto {
-    AttributeProto { name: name.to_owned(), kind: kind::INT, i: Some(number), ..AttributeProto::default() }
-}
-
-pub(crate) fn ints_attribute(name: &str, ints: Vec<i64>) -> AttributeProto {
-    AttributeProto { name: name.to_owned(), kind: kind::INTS, ints, ..AttributeProto::default() }
-}
-
-pub(crate) fn float_attribute(name: &str, number: f64) -> AttributeProto {
-    AttributeProto { name: name.to_owned(), kind: kind::FLOAT, f: Some(number as f32), ..AttributeProto::default() }
-}
-
-pub(crate) fn text_attribute(name: &str, text: &str) -> AttributeProto {
-    let s = Some(Bytes::copy_from_slice(text.as_bytes()));
-    AttributeProto { name: name.to_owned(), kind: kind::STRING, s, ..AttributeProto::default() }
-}
-
-/// A tensor with its elements.
-fn message(name: &str, tensor: &Tensor) -> Result<TensorProto> {
-    let own = run!("clone", run!("contiguous", tensor)?)?;
-    let bytes = own.numel() as usize * own.dtype().size();
-    // SAFETY: a contiguous tensor of its own on the host has as many bytes, which live until they are copied.
-    let raw = unsafe { std::slice::from_raw_parts(own.data_ptr(), bytes) };
-    Ok(TensorProto {
-        name: name.to_owned(),
-        dims: own.shape().to_vec(),
-        data_type: tensors::code(own.dtype()),
-        raw_data: Some(Bytes::copy_from_slice(raw)),
-        ..TensorProto::default()
-    })
 }

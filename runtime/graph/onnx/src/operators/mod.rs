@@ -25,6 +25,7 @@ mod shapes;
 mod table;
 mod windows;
 pub(crate) mod written;
+mod written_layers;
 
 use opsmith_runtime::error::Result;
 
