@@ -1,6 +1,6 @@
-//! The `opsmith-run` command: checks, describes and runs programs that `torch.export.save` wrote.
+//! The `opsmith-run` command: checks, describes and runs programs that `torch.export.save` wrote, and ONNX models.
 //!
-//! In: a `.pt2` file, and inputs as NumPy files. Out: text on the terminal, results as a NumPy archive, and an exit
+//! In: a `.pt2` or `.onnx` file, and inputs as NumPy files. Out: text on the terminal, results as a NumPy archive, and an exit
 //! status: 0 on success, 1 if the program has mistakes or its results differ, 2 if the command failed. The work is done
 //! by `opsmith_programs`; this crate reads arguments and files, and prints.
 
@@ -16,7 +16,7 @@ use opsmith::Tensor;
 use opsmith_nn::npz;
 use opsmith_programs::Program;
 
-/// Checks, describes and runs exported programs.
+/// Checks, describes and runs exported programs and ONNX models.
 #[derive(Parser)]
 #[command(
     name = "opsmith-run",
@@ -27,7 +27,7 @@ use opsmith_programs::Program;
                   model.html"
 )]
 struct Arguments {
-    /// The file that `torch.export.save` wrote.
+    /// The file that `torch.export.save` wrote, or an ONNX model.
     program: PathBuf,
     /// An input by its name or position: `ids=@ids.npy`, `0=@ids.npy`, or an array of an archive, `ids=@case.npz:ids`.
     #[arg(long, value_name = "NAME=@FILE")]
