@@ -32,6 +32,9 @@ struct Arguments {
     /// An input by its name or position: `ids=@ids.npy`, `0=@ids.npy`, or an array of an archive, `ids=@case.npz:ids`.
     #[arg(long, value_name = "NAME=@FILE")]
     input: Vec<String>,
+    /// Other weights, by their names: a safetensors file, or the index of several, `model.safetensors.index.json`.
+    #[arg(long, value_name = "FILE")]
+    weights: Option<PathBuf>,
     /// Writes the results to a NumPy archive, under the names `out0`, `out1` and so on.
     #[arg(long, value_name = "FILE")]
     outputs: Option<PathBuf>,
@@ -75,7 +78,11 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     let name = arguments.program.display();
-    let program = Program::load(&arguments.program).with_context(|| format!("{name} cannot be loaded"))?;
+    let mut program =
+        Program::load(&arguments.program).with_context(|| format!("{name} cannot be loaded"))?;
+    if let Some(weights) = &arguments.weights {
+        program.load_weights(weights).with_context(|| format!("{} cannot be loaded", weights.display()))?;
+    }
     if arguments.check {
         return Ok(report::check(&program));
     }

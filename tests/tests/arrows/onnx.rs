@@ -10,8 +10,9 @@ pub const TABLE: Table = Table {
     rows: &[
         ("errors", &[]),
         ("libraries", &[]),
+        ("mapped", &[]),
         ("proto", &[]),
-        ("tensors", &["errors", "proto"]),
+        ("tensors", &["errors", "mapped", "proto"]),
         ("values", &["errors", "libraries"]),
         ("messages", &["errors", "libraries", "proto", "tensors"]),
         ("model", &["operators"]),

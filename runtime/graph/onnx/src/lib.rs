@@ -16,6 +16,7 @@ mod custom;
 mod errors;
 mod libraries;
 mod lower;
+mod mapped;
 mod messages;
 mod model;
 mod onnx_model;
@@ -26,5 +27,6 @@ mod save;
 mod tensors;
 mod values;
 
+pub use mapped::MappedFile;
 pub use onnx_model::OnnxModel;
 pub use save::{onnx_bytes, save_onnx};

@@ -146,6 +146,28 @@ impl OnnxModel {
         self.model.weights.iter().map(|weight| (weight.name.as_str(), &weight.tensor))
     }
 
+    /// Gives tensors of the file, by their names, other elements: a function returns the new tensor, or `None` to keep one.
+    ///
+    /// # Errors
+    /// If a new tensor has another dtype or shape than the file's; then those before it are replaced.
+    pub fn replace_weights(&mut self, mut new: impl FnMut(&str, &Tensor) -> Option<Tensor>) -> Result<()> {
+        self.folded.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        for weight in &mut self.model.weights {
+            let Some(tensor) = new(&weight.name, &weight.tensor) else { continue };
+            let of = |tensor: &Tensor| format!("{} {:?}", tensor.dtype(), tensor.shape());
+            if of(&tensor) != of(&weight.tensor) {
+                return Err(Error::shape(format!(
+                    "the new `{}` is {}, and the model's is {}",
+                    weight.name,
+                    of(&tensor),
+                    of(&weight.tensor)
+                )));
+            }
+            weight.tensor = tensor;
+        }
+        Ok(())
+    }
+
     /// The number of nodes, with those of blocks inside and of functions at each of their calls.
     pub fn node_count(&self) -> usize {
         self.model.nodes

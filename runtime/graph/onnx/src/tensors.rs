@@ -6,20 +6,15 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 
-use memmap2::{MmapOptions, MmapRaw};
 use opsmith_core::DType;
-use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::internals::TensorInternals as _;
-use opsmith_runtime::layout::{Layout, checked_numel};
-use opsmith_runtime::storage::Storage;
+use opsmith_runtime::layout::checked_numel;
 use opsmith_runtime::tensor::Tensor;
 
 use crate::errors::{damaged, unsupported};
+use crate::mapped::{MappedFile, from_bytes};
 use crate::proto::TensorProto;
 
 /// The value of `data_location` for elements in another file.
@@ -85,7 +80,7 @@ pub(crate) fn code(dtype: DType) -> i32 {
 pub(crate) struct Reader {
     /// The folder of the model; `None` for a model in memory, which has no files beside it.
     folder: Option<PathBuf>,
-    mapped: RefCell<BTreeMap<PathBuf, Arc<MmapRaw>>>,
+    mapped: RefCell<BTreeMap<PathBuf, MappedFile>>,
 }
 
 impl Reader {
@@ -156,33 +151,19 @@ impl Reader {
             );
             return Err(damaged(&place(message), text));
         }
-        if bytes == 0 {
-            return from_bytes(&[], dtype, &message.dims)
-                .map_err(|problem| damaged(&place(message), problem));
-        }
-        // SAFETY: the part lies within the mapping, as was checked.
-        let start = unsafe { map.as_mut_ptr().add(offset) };
-        let aligned = start.addr().is_multiple_of(dtype.size());
-        if packed || dtype == DType::Bool || !aligned {
-            // SAFETY: the mapping is private to this process, so that no other writes it, and lives longer than the slice.
-            let part = unsafe { std::slice::from_raw_parts(start, bytes) };
-            let count = message.dims.iter().product::<i64>() as usize;
-            let part = match packed {
-                true => unpacked(part, count, message.data_type == INT4),
-                false => part.to_vec(),
-            };
-            return from_bytes(&part, dtype, &message.dims)
-                .map_err(|problem| damaged(&place(message), problem));
-        }
-        // SAFETY: the part lies within a private, writable mapping that the storage keeps, is aligned, and every pattern
-        // of bytes is an element of the dtype.
-        let storage = unsafe { Storage::external(start, bytes, map) };
-        // SAFETY: the layout has as many elements as the storage.
-        Ok(unsafe { Tensor::from_parts(storage, Layout::contiguous(&message.dims), dtype, Device::CPU) })
+        let made = match packed {
+            false => map.tensor(offset, dtype, &message.dims),
+            true => {
+                let count = message.dims.iter().product::<i64>() as usize;
+                let part = map.bytes(offset, bytes).unwrap_or_default();
+                from_bytes(&unpacked(&part, count, message.data_type == INT4), dtype, &message.dims)
+            }
+        };
+        made.map_err(|problem| damaged(&place(message), problem))
     }
 
     /// A file beside the model in memory.
-    fn map(&self, location: &str, message: &TensorProto) -> Result<Arc<MmapRaw>> {
+    fn map(&self, location: &str, message: &TensorProto) -> Result<MappedFile> {
         let Some(folder) = &self.folder else {
             return Err(damaged(
                 &place(message),
@@ -216,15 +197,7 @@ impl Reader {
         if let Some(known) = self.mapped.borrow().get(&real) {
             return Ok(known.clone());
         }
-        let file = File::open(&real).map_err(missing)?;
-        if !file.metadata().map_err(missing)?.is_file() {
-            return Err(refused());
-        }
-        // Pages are shared between processes until one writes them, and what is written stays in the process.
-        // SAFETY: the pointer of the mapping is used within its length only; a file that another program shortens
-        // meanwhile ends this one, as with any mapped file.
-        let map = unsafe { MmapOptions::new().map_copy(&file) }.map_err(missing)?;
-        let map = Arc::new(MmapRaw::from(map));
+        let map = MappedFile::open(&real).map_err(missing)?;
         self.mapped.borrow_mut().insert(real, map.clone());
         Ok(map)
     }
@@ -265,25 +238,4 @@ fn fields(message: &TensorProto, dtype: DType) -> Vec<u8> {
 fn unpacked(bytes: &[u8], count: usize, signed: bool) -> Vec<u8> {
     let halves = bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]).take(count);
     halves.map(|half| if signed { (((half << 4) as i8) >> 4) as u8 } else { half }).collect()
-}
-
-/// A tensor of little-endian elements, as many as the sizes say.
-pub(crate) fn from_bytes(bytes: &[u8], dtype: DType, sizes: &[i64]) -> Result<Tensor, String> {
-    if cfg!(target_endian = "big") {
-        return Err("elements are little-endian, and this processor is not".to_owned());
-    }
-    if dtype == DType::Bool && bytes.iter().any(|byte| *byte > 1) {
-        return Err("a truth value is neither 0 nor 1".to_owned());
-    }
-    // SAFETY: every element is written on the next lines, before any is read.
-    let tensor =
-        unsafe { Tensor::with_memory(sizes, dtype, Device::CPU) }.map_err(|error| error.to_string())?;
-    let needed = tensor.numel() as usize * dtype.size();
-    if bytes.len() != needed {
-        return Err(format!("it has {} bytes, and its dtype and shape need {needed}", bytes.len()));
-    }
-    // SAFETY: the new memory holds as many bytes, no other code has it, and every pattern of bytes is an element of the
-    // dtype: those of truth values were checked.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data_ptr(), bytes.len()) };
-    Ok(tensor)
 }

@@ -22,6 +22,7 @@
 //! ```
 
 mod archive;
+mod checkpoint;
 mod conditions;
 mod errors;
 mod expression;

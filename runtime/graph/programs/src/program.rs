@@ -14,6 +14,7 @@ use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::tensor::Tensor;
 
 use crate::archive::Archive;
+use crate::checkpoint::Checkpoint;
 use crate::conditions;
 use crate::errors::ProgramErrors;
 use crate::inputs::{self, ProgramInput};
@@ -142,6 +143,22 @@ impl Program {
             }
         }
         first.into_iter()
+    }
+
+    /// Gives the program other weights, by their names: those of a safetensors file, or of the files of an index,
+    /// `model.safetensors.index.json`. Files are mapped into memory: their pages are read when they are needed, and shared
+    /// between processes. Elements of another dtype are converted. Buffers and constants that the files lack stay.
+    ///
+    /// # Errors
+    /// Every mistake: files that cannot be read, parameters that they lack, names that the program does not have, and other
+    /// shapes. Then the program keeps all of its weights.
+    pub fn load_weights(&mut self, path: impl AsRef<Path>) -> Result<(), ProgramErrors> {
+        let only = |error: Error| ProgramErrors::of(vec![error]).expect_err("there is a mistake");
+        let checkpoint = Checkpoint::open(path.as_ref()).map_err(only)?;
+        self.source.replace_weights(&checkpoint)?;
+        *self.built.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        self.checked.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(())
     }
 
     /// The version of PyTorch that wrote the program, if the file says it.

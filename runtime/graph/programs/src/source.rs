@@ -3,6 +3,7 @@
 //! In: what either reader made. Out: the same questions answered for both: weights, missing operators, a replay.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -11,6 +12,8 @@ use opsmith_onnx::OnnxModel;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::tensor::Tensor;
 
+use crate::checkpoint::Checkpoint;
+use crate::errors::ProgramErrors;
 use crate::inputs;
 use crate::model::{InputKind, Model, Output, WeightKind};
 use crate::operators;
@@ -60,6 +63,51 @@ impl Source {
                 .map(|(name, tensor)| Weight { name, tensor, is_parameter: tensor.dtype().is_float() })
                 .collect(),
         }
+    }
+
+    /// Gives weights other elements, all of them or, after a mistake, none.
+    ///
+    /// # Errors
+    /// Every mistake.
+    pub fn replace_weights(&mut self, checkpoint: &Checkpoint) -> Result<(), ProgramErrors> {
+        let (mut new, mut mistakes) = (BTreeMap::new(), Vec::new());
+        let is_exported = matches!(self, Source::Exported { .. });
+        let weights = self.weights();
+        for weight in &weights {
+            match checkpoint.tensor(weight.name, weight.tensor) {
+                Ok(Some(tensor)) => _ = new.insert(weight.name.to_owned(), tensor),
+                // Tensors of a model are parameters and what its exporter computed of them.
+                Ok(None) if weight.is_parameter && is_exported => mistakes.push(
+                    Error::not_found(format!("the files have no weight `{}`", weight.name))
+                        .with_help("take the weights of the same model"),
+                ),
+                Ok(None) => {}
+                Err(error) => mistakes.push(error),
+            }
+        }
+        let unknown = checkpoint.names().filter(|name| !weights.iter().any(|weight| weight.name == *name));
+        mistakes.extend(unknown.map(|name| {
+            Error::not_found(format!("the program has no weight `{name}`"))
+                .with_help("take the weights of the same model")
+        }));
+        drop(weights);
+        ProgramErrors::of(mistakes)?;
+        match self {
+            Source::Exported { model, weights } => {
+                for (input, weight) in model.inputs.iter().zip(weights) {
+                    if let InputKind::Weight { name, .. } = &input.kind
+                        && let Some(tensor) = new.get(name)
+                    {
+                        *weight = Some(tensor.clone());
+                    }
+                }
+            }
+            Source::Onnx(model) => {
+                let replaced = model.replace_weights(|name, _| new.get(name).cloned());
+                replaced.map_err(|error| ProgramErrors::of(vec![error]).expect_err("there is a mistake"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Conditions on inputs, in Python.
