@@ -26,10 +26,15 @@ fn save(path: &Path, tensors: &[(&str, Tensor)], half: bool) {
     let bytes: Vec<(&str, Vec<u8>, Vec<usize>)> = tensors
         .iter()
         .map(|(name, tensor)| {
-            let numbers = tensor.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
+            let tensor = tensor.to_dtype(if half { DType::F16 } else { DType::F32 }).unwrap();
             let bytes = match half {
-                true => numbers.iter().flat_map(|x| opsmith::f16::from_f32(*x).to_le_bytes()).collect(),
-                false => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+                true => tensor
+                    .to_vec::<opsmith_runtime::f16>()
+                    .unwrap()
+                    .iter()
+                    .flat_map(|x| x.to_le_bytes())
+                    .collect(),
+                false => tensor.to_vec::<f32>().unwrap().iter().flat_map(|x| x.to_le_bytes()).collect(),
             };
             (*name, bytes, tensor.shape().iter().map(|size| *size as usize).collect())
         })

@@ -157,8 +157,8 @@ pub(super) fn conv_transpose(call: &Call<'_>) -> Result<Tensor> {
         _ => None,
     };
     if let Some(wanted) = wanted.filter(|wanted| wanted.len() == count) {
-        for dim in 0..count {
-            let total = full(dim) - wanted[dim];
+        for (dim, wanted) in wanted.into_iter().enumerate() {
+            let total = full(dim) - wanted;
             let less = total.div_euclid(2);
             let (before, after) =
                 if auto == "SAME_UPPER" { (less, total - less) } else { (total - less, less) };
