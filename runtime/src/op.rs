@@ -344,11 +344,17 @@ impl OpDef {
     /// Infers a call's outputs; `None` for views and compositions, which have no inference rule.
     #[inline]
     pub(crate) fn inferred(&self, args: &[Arg<'_>]) -> Option<Result<Inferred>> {
-        match (self.infer, self.custom) {
+        match (self.infer, self.custom_inference()) {
             (Some(infer), _) => Some(infer(args)),
             (None, Some(custom)) => Some(custom.infer(self, args)),
             (None, None) => None,
         }
+    }
+
+    /// The declaration at run time, if inference is its own: neither rules nor a composition give the results.
+    #[inline]
+    pub(crate) fn custom_inference(&self) -> Option<&'static dyn CustomOp> {
+        self.custom.filter(|_| self.infer.is_none() && self.composite.is_none())
     }
 
     /// The error of a call with the called name and the operands added, unless it names a call already.

@@ -214,6 +214,46 @@ unsafe fn run_in_threads<const N: usize>(
     });
 }
 
+/// Runs a loop that is not compiled for its element types over all elements: of the first output, then of these inputs, all in
+/// the given dtypes. The loop gets the first element of each operand and a number of elements, which lie one after the other.
+///
+/// # Errors
+/// As [`map1`].
+///
+/// # Panics
+/// If there are more than [`opsmith_core::MAX_POINTWISE_TENSORS`] inputs, or not one dtype for each operand.
+///
+/// # Safety
+/// The loop reads as many elements of each input in its dtype, and writes as many valid ones of the output; nothing else.
+pub unsafe fn map_untyped<F: Fn(&[*mut u8; MAX_OPERANDS], usize) + Sync>(
+    call: &KernelCall<'_>,
+    inputs: &[usize],
+    dtypes: &[DType],
+    function: &F,
+) -> Result<()> {
+    unsafe fn run_function<F: Fn(&[*mut u8; MAX_OPERANDS], usize)>(
+        function: &F,
+        pointers: &[*mut u8; MAX_OPERANDS],
+        length: usize,
+    ) {
+        function(pointers, length);
+    }
+    fn operands<const N: usize>(dtypes: &[DType]) -> Operands<N> {
+        Operands::of(dtypes.try_into().expect("a dtype for each operand"))
+    }
+    // SAFETY: the caller's promise.
+    let body = unsafe { Loop::new(function, run_function::<F>) };
+    match inputs.len() {
+        0 => run::<1>(call, inputs, &operands(dtypes), body),
+        1 => run::<2>(call, inputs, &operands(dtypes), body),
+        2 => run::<3>(call, inputs, &operands(dtypes), body),
+        3 => run::<4>(call, inputs, &operands(dtypes), body),
+        4 => run::<5>(call, inputs, &operands(dtypes), body),
+        5 => run::<6>(call, inputs, &operands(dtypes), body),
+        count => panic!("{count} inputs of a loop"),
+    }
+}
+
 macro_rules! map {
     ($(#[$doc:meta])* $name:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {
         $(#[$doc])*

@@ -9,8 +9,7 @@ use super::Generation;
 use super::names::{def_name, ident, part_name, position};
 use crate::analysis::rows::{defines_gradients, has_kernels, has_rules};
 use crate::analysis::uniform::{Uniform, uniform};
-use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Element, Facts, Kind, NumberUse, Op, Operation, Ty, ValueUse};
+use crate::model::{Arg, Element, Facts, Op, Ty, ValueUse};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().map(definition).collect()
@@ -74,7 +73,11 @@ fn fields(op: &Op) -> TokenStream {
         .filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
     let contiguous: Vec<_> = contiguous.map(|(index, _)| position(index)).collect();
     field(!contiguous.is_empty(), quote!(contiguous), quote!(bits(&[#(#contiguous),*])));
-    let numbers = numbers(op);
+    let numbers = crate::analysis::elements::numbers(op).into_iter().map(|(index, number)| {
+        let (index, word) = (position(index), format_ident!("{number:?}"));
+        quote!((#index, NumberUse::#word))
+    });
+    let numbers: Vec<TokenStream> = numbers.collect();
     field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
     field(has_kernels(op), quote!(kernels), quote!(rt::__kernels_of_entry!(kernel_tables::#name)));
     let flops = flops(op);
@@ -134,51 +137,6 @@ fn optional_text(text: Option<&str>) -> TokenStream {
         Some(text) => quote!(Some(#text)),
         None => quote!(None),
     }
-}
-
-/// The numbers that elements are computed with, by position.
-fn numbers(op: &Op) -> Vec<TokenStream> {
-    if !has_kernels(op) {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    for index in 0..op.args.len() {
-        let number = op.number_use(index).filter(|number| *number != NumberUse::Free);
-        let real = is_among_reals(op, index).then_some(NumberUse::Real);
-        for number in number.into_iter().chain(real) {
-            let (index, word) = (position(index), format_ident!("{number:?}"));
-            found.push(quote!((#index, NumberUse::#word)));
-        }
-    }
-    found
-}
-
-/// Whether a loop made from an expression uses a number as a real one, whatever the elements are.
-fn is_among_reals(op: &Op, argument: usize) -> bool {
-    let mut found = false;
-    let mut look = |part: &Expr| {
-        part.walk(&mut |part| {
-            found |= matches!(part.kind, ExprKind::Variable(Variable::Arg(index)) if index == argument)
-                && op.args[argument].ty.kind == Kind::Scalar;
-        });
-    };
-    if let Some(expr) = &op.body.pointwise {
-        expr.walk(&mut |part| match &part.kind {
-            ExprKind::Convert(number)
-                if part.ty.kind == Kind::RealElement && number.ty.kind == Kind::Scalar =>
-            {
-                look(number);
-            }
-            ExprKind::Binary(Operation::Lt | Operation::Le | Operation::Gt | Operation::Ge, a, b)
-                if a.ty.kind == Kind::Scalar =>
-            {
-                look(a);
-                look(b);
-            }
-            _ => {}
-        });
-    }
-    found
 }
 
 /// An argument by its name and type, and by what most arguments lack.

@@ -1,6 +1,5 @@
 //! Pointwise expressions to loops over elements.
 
-use opsmith_core::DType;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -9,8 +8,11 @@ use super::kernels::element_type;
 use super::names::{Taken, local, parameter};
 use super::{Generation, bind};
 use crate::analysis::device_loops::depends_on_elements;
+use crate::analysis::elements::{
+    is_bound, is_computed, is_element, is_mask, is_of_attributes, is_rounded, uniform_condition, with_branch,
+};
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Element, Kind, NumberUse, Op, Operation};
+use crate::model::{Element, Kind, Op, Operation};
 
 /// The body of a kernel for element type `T`, with elements computed as `C` and results of type `R`.
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> TokenStream {
@@ -80,40 +82,6 @@ impl Loops<'_> {
             })
         }
     }
-}
-
-pub(super) fn is_mask(element: Element) -> bool {
-    matches!(element, Element::Fixed { kernel: DType::Bool, .. })
-}
-
-/// The first condition of an `if` that is the same for all elements.
-pub(super) fn uniform_condition(op: &Op, expr: &Expr) -> Option<Expr> {
-    let mut found = None;
-    expr.walk(&mut |part| {
-        if let ExprKind::If(condition, _, _) = &part.kind
-            && found.is_none()
-            && is_of_attributes(op, condition)
-        {
-            found = Some((**condition).clone());
-        }
-    });
-    found
-}
-
-/// The expression with that `if` replaced by one of its branches.
-pub(super) fn with_branch(op: &Op, expr: &Expr, yes: bool) -> Expr {
-    let (mut result, mut replaced) = (expr.clone(), false);
-    result.walk_mut(&mut |part| {
-        if let ExprKind::If(condition, first, second) = &part.kind
-            && !replaced
-            && is_of_attributes(op, condition)
-        {
-            replaced = true;
-            let branch = if yes { first } else { second };
-            *part = (**branch).clone();
-        }
-    });
-    result
 }
 
 struct Elements<'a> {
@@ -287,43 +255,4 @@ pub(super) fn attribute(generation: &Generation<'_>, op: &Op, expr: &Expr) -> To
 
 fn is_arithmetic(symbol: Operation) -> bool {
     matches!(symbol, Operation::Add | Operation::Sub | Operation::Mul | Operation::Div | Operation::Rem)
-}
-
-pub(super) fn is_element(expr: &Expr) -> bool {
-    matches!(expr.ty.kind, Kind::Element | Kind::RealElement)
-}
-
-/// Whether a value is more than a name or a literal.
-pub(super) fn is_computed(expr: &Expr) -> bool {
-    !matches!(
-        expr.kind,
-        ExprKind::Variable(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_)
-    )
-}
-
-/// Whether a number is a bound, which what the dtype holds may lie within.
-pub(super) fn is_bound(op: &Op, expr: &Expr) -> bool {
-    let mut found = false;
-    expr.walk(&mut |part| {
-        if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
-            found |= matches!(op.args[index].number, Some(NumberUse::Lower | NumberUse::Upper));
-        }
-    });
-    found
-}
-
-/// Whether a number is one that the entry wants rounded to the elements' dtype.
-pub(super) fn is_rounded(op: &Op, expr: &Expr) -> bool {
-    let mut rounded = false;
-    expr.walk(&mut |part| {
-        rounded |= matches!(&part.kind, ExprKind::Variable(Variable::Arg(index)) if op.args[*index].rounded);
-    });
-    rounded
-}
-
-/// Whether a value is computed of attributes alone, and in their types: scalar functions compute in that of elements.
-pub(super) fn is_of_attributes(op: &Op, expr: &Expr) -> bool {
-    let mut elements = false;
-    expr.walk(&mut |part| elements |= is_element(part));
-    !elements && !depends_on_elements(op, expr)
 }

@@ -5,7 +5,7 @@
 use opsmith_core::{Backend, DType};
 
 use crate::arg::{Arg, Value};
-use crate::autograd::GradContext;
+use crate::autograd::{ForwardContext, GradContext};
 use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -257,6 +257,11 @@ pub trait GradientInternals {
 }
 
 impl GradientInternals for GradContext<'_> {
+    fn op(&self) -> &'static OpDef {
+        self.op()
+    }
+}
+impl GradientInternals for ForwardContext<'_> {
     fn op(&self) -> &'static OpDef {
         self.op()
     }

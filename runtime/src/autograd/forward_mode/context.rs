@@ -28,6 +28,11 @@ impl<'a> ForwardContext<'a> {
         ForwardContext { op, args, outs, inputs }
     }
 
+    /// The operator that was called.
+    pub(crate) fn op(&self) -> &'static OpDef {
+        self.op
+    }
+
     /// The arguments of the call.
     pub fn args(&self) -> &'a [Arg<'a>] {
         self.args

@@ -72,7 +72,7 @@ fn attempt(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context)
     let by_run = (by_masks || !rules.run_sizes.is_empty()) && !values_known;
     let by_code = op.infer.is_some() || op.infer_function.is_some();
     // Tools have rules that are not compiled.
-    let infers = by_code || op.view.is_some() || op.custom.is_some() || !rules.shapes.is_empty();
+    let infers = by_code || op.view.is_some() || op.custom_inference().is_some() || !rules.shapes.is_empty();
     if infers
         && !by_run
         && let Some(outcome) = call::run(op, args, &Size::known)
@@ -96,7 +96,7 @@ fn attempt(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context)
     // Rules for data-dependent sizes apply before a run; if all elements are known, the function runs instead.
     let open = op.view.is_some()
         || !rules.run_sizes.is_empty()
-        || op.custom.is_some()
+        || op.custom_inference().is_some()
         || rules
             .shapes
             .iter()
@@ -109,7 +109,7 @@ fn attempt(op: &'static OpDef, args: &[ArgumentMeta<'_>], context: &mut Context)
             let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
             return Ok(by_entry(op, OutputsMeta { outs, compute, present }));
         }
-        if let Some(custom) = op.custom {
+        if let Some(custom) = op.custom_inference() {
             return custom::infer(op, custom, args, device(&on)?).map(Inference::Tensors);
         }
         let is_list = matches!(op.schema.returns, [only] if only.ty.kind == ArgKind::Tensors);

@@ -1,0 +1,87 @@
+//! Functions of definitions for operators that no code was generated for.
+//!
+//! In: an operator. Out: functions without data, as definitions have them: inference, a composition, the condition of
+//! results. Each belongs to a number, which leads to its operator.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use opsmith_runtime::arg::Arg;
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::op::{CompositeFn, InferFn, Inferred, Outputs, PresentFn};
+
+use crate::operator::Operator;
+
+/// Most operators that a program loads.
+const SLOTS: usize = 1024;
+
+static OPERATORS: [OnceLock<&'static Operator>; SLOTS] = [const { OnceLock::new() }; SLOTS];
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// The functions of an operator.
+#[derive(Clone, Copy)]
+pub struct Functions {
+    pub infer: InferFn,
+    pub composite: CompositeFn,
+    pub present: PresentFn,
+}
+
+/// Numbers for some operators.
+///
+/// # Errors
+/// If there are not so many left.
+pub fn reserve(count: usize) -> Result<std::ops::Range<usize>> {
+    let taken = |used: usize| used.checked_add(count).filter(|used| *used <= SLOTS);
+    match USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
+        Ok(first) => Ok(first..first + count),
+        Err(used) => Err(Error::value(format!(
+            "{count} operators more than the {used} that the program has loaded; {SLOTS} are possible"
+        ))
+        .with_help("load each spec once, and keep its operators")),
+    }
+}
+
+/// Gives a reserved number to an operator.
+pub fn fill(slot: usize, operator: &'static Operator) -> Functions {
+    let _ = OPERATORS[slot].set(operator);
+    TABLE[slot / 16][slot % 16]
+}
+
+fn operator(slot: usize) -> Result<&'static Operator> {
+    OPERATORS[slot].get().copied().ok_or_else(|| Error::not_found("the operator was not loaded"))
+}
+
+const fn functions<const SLOT: usize>() -> Functions {
+    fn infer<const SLOT: usize>(args: &[Arg<'_>]) -> Result<Inferred> {
+        operator(SLOT)?.infer(args)
+    }
+    fn composite<const SLOT: usize>(args: &[Arg<'_>]) -> Result<Outputs> {
+        operator(SLOT)?.compose(args)
+    }
+    fn present<const SLOT: usize>(args: &[Arg<'_>]) -> Result<u64> {
+        operator(SLOT)?.present(args)
+    }
+    Functions { infer: infer::<SLOT>, composite: composite::<SLOT>, present: present::<SLOT> }
+}
+
+/// Functions for 16 numbers, from a multiple of 16.
+macro_rules! sixteen {
+    ($($high:literal)*) => {
+        [$([
+            functions::<{ $high * 16 }>(), functions::<{ $high * 16 + 1 }>(), functions::<{ $high * 16 + 2 }>(),
+            functions::<{ $high * 16 + 3 }>(), functions::<{ $high * 16 + 4 }>(), functions::<{ $high * 16 + 5 }>(),
+            functions::<{ $high * 16 + 6 }>(), functions::<{ $high * 16 + 7 }>(), functions::<{ $high * 16 + 8 }>(),
+            functions::<{ $high * 16 + 9 }>(), functions::<{ $high * 16 + 10 }>(), functions::<{ $high * 16 + 11 }>(),
+            functions::<{ $high * 16 + 12 }>(), functions::<{ $high * 16 + 13 }>(), functions::<{ $high * 16 + 14 }>(),
+            functions::<{ $high * 16 + 15 }>(),
+        ]),*]
+    };
+}
+
+/// The functions of all numbers, in rows of 16.
+static TABLE: [[Functions; 16]; SLOTS / 16] = sixteen! {
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
+    16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47
+    48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
+};
