@@ -2,14 +2,11 @@
 //!
 //! In: the checked model. Out: the same as the runtime has it, for as long as the program lives.
 
-use opsmith_codegen::model::{
-    Arg, Default, Fill, Kind, Op, Output, SampleTensor, SampleValue, Ty,
-};
+use opsmith_codegen::model::{Arg, Default, Fill, Kind, Op, Output, SampleTensor, SampleValue, Ty};
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::error::Result;
 use opsmith_runtime::op::{ArgDef, ArgType, DefaultValue, ReturnDef};
 use opsmith_runtime::sample::{self, Sample};
-
 
 use crate::item::{self, Item, defect};
 
@@ -24,7 +21,8 @@ pub fn list<T>(items: impl IntoIterator<Item = T>) -> &'static [T] {
 }
 
 fn arg_type(ty: &Ty) -> Result<ArgType> {
-    let kind = ty.kind.argument().ok_or_else(|| defect("the type of an argument", &Item::Several(Vec::new())))?;
+    let kind =
+        ty.kind.argument().ok_or_else(|| defect("the type of an argument", &Item::Several(Vec::new())))?;
     Ok(ArgType { kind, optional: ty.optional })
 }
 
@@ -95,7 +93,8 @@ fn default_list(items: &[Default], kind: &Kind) -> Result<Value> {
 /// The samples of an operator.
 pub fn samples(op: &Op) -> &'static [Sample] {
     list(op.samples.iter().map(|sample| {
-        let args = sample.args.iter().map(|(index, value)| (text(&op.args[*index].name), sample_value(value)));
+        let args =
+            sample.args.iter().map(|(index, value)| (text(&op.args[*index].name), sample_value(value)));
         Sample::new(text(&sample.text), list(args))
     }))
 }
@@ -129,4 +128,3 @@ fn sample_tensor(tensor: &SampleTensor) -> sample::SampleTensor {
     };
     sample::SampleTensor { shape: list(tensor.shape.iter().copied()), fill }
 }
-

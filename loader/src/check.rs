@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use opsmith_codegen::diagnostics::{Diagnostic, Severity, SourceMap, render, summary};
-use opsmith_codegen::model::{Body, KernelSource, Op};
+use opsmith_codegen::model::{Body, Forward, KernelSource, Op};
 use opsmith_codegen::pipeline::{self, Checked, Kept};
 use opsmith_codegen::{Config, Parent};
 use opsmith_runtime::error::Error;
@@ -65,7 +65,9 @@ impl Source {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         if let Ok(inside) = path.strip_prefix(STOCK_FOLDER) {
             let found = STOCK.iter().find(|(name, _)| Path::new(name) == inside);
-            return found.map(|(_, text)| text.as_bytes().to_vec()).ok_or_else(|| io::ErrorKind::NotFound.into());
+            return found
+                .map(|(_, text)| text.as_bytes().to_vec())
+                .ok_or_else(|| io::ErrorKind::NotFound.into());
         }
         match &self.text {
             Some(text) if path == self.path => Ok(text.as_bytes().to_vec()),
@@ -187,7 +189,7 @@ pub fn needs_compiler(op: &Op) -> Option<Diagnostic> {
         None if view.is_some() => (op.span, "view by a function in Rust"),
         None if host.is_some() => (op.span, "function in Rust"),
         None => match native(op) {
-            Some(_) => (op.span, "inference function in Rust"),
+            Some(_) => (op.span, "function in Rust among its expressions"),
             None if op.infer.as_ref().is_some_and(|infer| !infer.run_sizes.is_empty()) => {
                 (op.span, "size that only its kernel knows")
             }
@@ -202,14 +204,21 @@ pub fn needs_compiler(op: &Op) -> Option<Diagnostic> {
     )
 }
 
-/// The function in Rust that an operator's rules call.
+/// The function in Rust that an operator's expressions call.
 fn native(op: &Op) -> Option<&str> {
     let infer = op.infer.as_ref();
     let rules = infer.into_iter().flat_map(|infer| {
         infer.shapes.iter().chain(&infer.dtypes).chain(&infer.length).chain([&infer.compute])
     });
-    let checks = op.checks.iter().map(|check| &check.condition);
-    let mut all = rules.chain(checks).chain(op.outputs.iter().filter_map(|output| output.present.as_ref()));
+    let conditions = op.checks.iter().map(|check| &check.condition);
+    let conditions = conditions.chain(op.outputs.iter().filter_map(|output| output.present.as_ref()));
+    let tangents = match &op.forward {
+        Forward::Formulas(formulas) => &formulas[..],
+        _ => &[],
+    };
+    let formulas = op.derivatives.iter().map(|derivative| &derivative.formula);
+    let formulas = formulas.chain(tangents.iter().flat_map(|formula| &formula.terms));
+    let mut all = rules.chain(conditions).chain(formulas).chain(&op.body.composite);
     let function = infer.and_then(|infer| infer.function.as_deref());
     function.or_else(|| all.find_map(opsmith_codegen::analysis::rule_trees::native))
 }

@@ -43,7 +43,8 @@ pub fn library(
         leak(Spec { ops: own.to_vec(), functions, is_stock, targets: targets_of_formulas });
     let slots = slots::reserve(own.len())?;
     // Definitions refer to the library that their calls begin at, which need not have them.
-    let home = leak(Library { name: text(&source.library_name()), parents: list([parent]), ..Library::EMPTY });
+    let home =
+        leak(Library { name: text(&source.library_name()), parents: list([parent]), ..Library::EMPTY });
     let defined = std::iter::zip(slots, 0..own.len()).map(|(slot, index)| match own[index].alias_of {
         None if needs_compiler(&own[index]).is_none() => operator(spec, index, slot, source, home).map(Some),
         _ => Ok(None),
@@ -88,7 +89,9 @@ fn names(ops: &[Op], targets: &[Option<Target>]) -> Vec<(&'static str, &'static 
         let Some(Target { definition, .. }) = *target else { continue };
         rows.push((text(&op.name), definition, Form::Functional));
         let forms = [(&op.forms.inplace, Form::Inplace), (&op.forms.out, Form::Out)];
-        rows.extend(forms.into_iter().filter_map(|(name, form)| Some((text(name.as_ref()?), definition, form))));
+        rows.extend(
+            forms.into_iter().filter_map(|(name, form)| Some((text(name.as_ref()?), definition, form))),
+        );
     }
     rows.sort_by_key(|(name, ..)| *name);
     rows
@@ -126,7 +129,8 @@ fn operator(
 fn inferred(op: &'static Op, functions: Functions, schema: Schema, home: &'static Library) -> OpDef {
     let contiguous = op.args.iter().enumerate();
     // Custom kernels see no strides.
-    let contiguous = contiguous.filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
+    let contiguous =
+        contiguous.filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
     let rules: Option<&'static Rules<'static>> = has_rules(op).then(|| {
         let memory: &'static Memory<'static> = leak(Memory::default());
         leak(rules(memory, op))

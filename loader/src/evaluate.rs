@@ -117,7 +117,9 @@ impl<'a> Evaluation<'a> {
                 return autograd::not_implemented(&format!("its formula is in another language: {text}"));
             }
             ExprKind::Function(..) | ExprKind::Native(..) => {
-                return Err(Error::not_implemented("a function in Rust has no value in a spec that was loaded"));
+                return Err(Error::not_implemented(
+                    "a function in Rust has no value in a spec that was loaded",
+                ));
             }
         };
         Ok(Item::One(value))
@@ -225,7 +227,9 @@ fn binary(operation: Operation, a: &Item, b: &Item) -> Result<Value> {
         (BitAnd, ..) => Value::Bool(a.truth()? & b.truth()?),
         (BitOr, ..) => Value::Bool(a.truth()? | b.truth()?),
         (BitXor, ..) => Value::Bool(a.truth()? ^ b.truth()?),
-        (Lt | Le | Gt | Ge, ..) => Value::Bool(ordered(operation, &a.scalar()?.to_f64(), &b.scalar()?.to_f64())),
+        (Lt | Le | Gt | Ge, ..) => {
+            Value::Bool(ordered(operation, &a.scalar()?.to_f64(), &b.scalar()?.to_f64()))
+        }
         (Add, ..) => Value::Scalar(a.scalar()? + b.scalar()?),
         (Sub, ..) => Value::Scalar(a.scalar()? - b.scalar()?),
         (Mul, ..) => Value::Scalar(a.scalar()? * b.scalar()?),

@@ -143,7 +143,12 @@ struct Saved<'a> {
 
 impl<'a> Saved<'a> {
     /// Each saved value is restored once.
-    fn of(context: &'a GradContext<'a>, op: &'a Op, derivative: &Derivative, read: &Reads) -> Result<Saved<'a>> {
+    fn of(
+        context: &'a GradContext<'a>,
+        op: &'a Op,
+        derivative: &Derivative,
+        read: &Reads,
+    ) -> Result<Saved<'a>> {
         let absent = |tensor: Option<opsmith_runtime::Tensor>| tensor.map_or(Value::None, Value::Tensor);
         let mut values: HashMap<Variable, Item> = HashMap::new();
         for &output in &read.grads {
@@ -164,7 +169,9 @@ impl<'a> Saved<'a> {
                         (Kind::Tensor, false) => Value::Tensor(context.tensor(index)?),
                         (Kind::Tensor, true) => absent(context.optional_tensor(index)?),
                         (Kind::Tensors, _) => Value::Tensors(context.tensors(index)?),
-                        (Kind::OptionalTensors, _) => Value::OptionalTensors(context.optional_tensors(index)?),
+                        (Kind::OptionalTensors, _) => {
+                            Value::OptionalTensors(context.optional_tensors(index)?)
+                        }
                         _ => context.attribute(index).to_value(),
                     };
                     (Variable::Arg(index), value)

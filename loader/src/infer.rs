@@ -74,12 +74,7 @@ fn dtype<'a>(on: &mut Evaluation<'a>, rule: &'a Expr) -> Result<DType> {
 ///
 /// # Errors
 /// If one does not hold.
-pub fn check<'a>(
-    definition: &OpDef,
-    op: &'a Op,
-    on: &mut Evaluation<'a>,
-    args: &[Arg<'_>],
-) -> Result<()> {
+pub fn check<'a>(definition: &OpDef, op: &'a Op, on: &mut Evaluation<'a>, args: &[Arg<'_>]) -> Result<()> {
     constraint::check(definition, args)?;
     if !op.combinations.is_empty() {
         check_combination(definition, args)?;

@@ -114,19 +114,26 @@ impl Item {
             (Value::Float(value), Kind::Scalar) => Value::Scalar(Scalar::Float(value)),
             (Value::Bool(value), Kind::Scalar) => Value::Scalar(Scalar::Bool(value)),
             (Value::Int(value), Kind::Ints(length)) => Value::Ints(vec![value; length.unwrap_or(1) as usize]),
-            (Value::Ints(list), Kind::Floats) => Value::Floats(list.iter().map(|value| *value as f64).collect()),
+            (Value::Ints(list), Kind::Floats) => {
+                Value::Floats(list.iter().map(|value| *value as f64).collect())
+            }
             (Value::Ints(list), Kind::Scalars) => Value::Scalars(list.into_iter().map(Scalar::Int).collect()),
             (Value::Tensors(list), Kind::OptionalTensors) => {
                 Value::OptionalTensors(list.into_iter().map(Some).collect())
             }
             // Nothing but the place says the type of an empty list.
-            (Value::Ints(_), kind @ (Kind::Tensors | Kind::OptionalTensors | Kind::Bools(_) | Kind::Strs | Kind::DTypes)) => {
-                list(Vec::new(), kind)?
-            }
+            (
+                Value::Ints(_),
+                kind @ (Kind::Tensors | Kind::OptionalTensors | Kind::Bools(_) | Kind::Strs | Kind::DTypes),
+            ) => list(Vec::new(), kind)?,
             (Value::Ints(_), Kind::Lists(item)) => Value::Lists(Box::new(OwnedLists::empty(*item))),
             (Value::Lists(rows), Kind::Lists(item)) => Value::Lists(Box::new(match (*rows, item) {
-                (OwnedLists::Int(rows), ItemKind::Scalar) => OwnedLists::Scalar(rows.map(|value| Scalar::Int(*value))),
-                (OwnedLists::Int(rows), ItemKind::Float) => OwnedLists::Float(rows.map(|value| *value as f64)),
+                (OwnedLists::Int(rows), ItemKind::Scalar) => {
+                    OwnedLists::Scalar(rows.map(|value| Scalar::Int(*value)))
+                }
+                (OwnedLists::Int(rows), ItemKind::Float) => {
+                    OwnedLists::Float(rows.map(|value| *value as f64))
+                }
                 (rows, _) => rows,
             })),
             (value, _) => value,

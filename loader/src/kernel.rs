@@ -18,7 +18,8 @@ use crate::operator::Operator;
 
 /// The custom kernels of an operator, by the rows that they serve; files lie beside the spec.
 pub fn custom(op: &Op, folder: &Path) -> Vec<(Backend, &'static SpecKernel)> {
-    let rows = Backend::ALL.into_iter().filter_map(|backend| Some((backend, op.body.kernel_of_row(backend)?)));
+    let rows =
+        Backend::ALL.into_iter().filter_map(|backend| Some((backend, op.body.kernel_of_row(backend)?)));
     let custom = rows.filter_map(|(backend, kernel)| match &kernel.source {
         KernelSource::Aot { file, symbol } => {
             let path = std::path::absolute(folder.join(file)).unwrap_or_else(|_| PathBuf::from(file));

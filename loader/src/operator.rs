@@ -75,9 +75,10 @@ impl Operator {
     #[inline]
     pub fn of(definition: &OpDef) -> Result<&'static Operator> {
         let custom: Option<&dyn Any> = definition.custom.map(|custom| custom as &dyn Any);
-        custom.and_then(|custom| custom.downcast_ref::<Held>()).map(|held| held.0).ok_or_else(|| {
-            Error::not_found(format!("`{}` was not loaded from a spec", definition.name))
-        })
+        custom
+            .and_then(|custom| custom.downcast_ref::<Held>())
+            .map(|held| held.0)
+            .ok_or_else(|| Error::not_found(format!("`{}` was not loaded from a spec", definition.name)))
     }
 
     /// Its entry.

@@ -13,7 +13,7 @@ use opsmith_runtime::op::{CompositeFn, InferFn, Inferred, Outputs, PresentFn};
 use crate::operator::Operator;
 
 /// Most operators that a program loads.
-const SLOTS: usize = 1024;
+const SLOTS: usize = 2048;
 
 static OPERATORS: [OnceLock<&'static Operator>; SLOTS] = [const { OnceLock::new() }; SLOTS];
 static USED: AtomicUsize = AtomicUsize::new(0);
@@ -84,4 +84,8 @@ static TABLE: [[Functions; 16]; SLOTS / 16] = sixteen! {
     16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
     32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47
     48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
+    64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79
+    80 81 82 83 84 85 86 87 88 89 90 91 92 93 94 95
+    96 97 98 99 100 101 102 103 104 105 106 107 108 109 110 111
+    112 113 114 115 116 117 118 119 120 121 122 123 124 125 126 127
 };

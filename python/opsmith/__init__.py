@@ -18,5 +18,9 @@ from ._gradients import no_grad as no_grad
 from ._gradients import set_grad_enabled as set_grad_enabled
 from ._graphs import graph as graph
 from ._opsmith import __version__ as __version__
+from ._spec import Diagnostic as Diagnostic
+from ._spec import Operators as Operators
+from ._spec import SpecError as SpecError
+from ._spec import load_spec as load_spec
 from .files import load_file as load_file
 from .files import save_file as save_file

@@ -15,6 +15,7 @@ mod arrows {
     pub mod aot;
     pub mod cuda;
     pub mod graph;
+    pub mod loader;
     pub mod nn;
     pub mod onnx;
     pub mod profile;
@@ -128,6 +129,11 @@ fn modules_of_the_profiler_use_only_lower_ones() {
 #[test]
 fn modules_of_custom_kernels_use_only_lower_ones_and_the_core() {
     check(&arrows::aot::TABLE);
+}
+
+#[test]
+fn modules_of_the_loader_use_only_lower_ones_and_the_core() {
+    check(&arrows::loader::TABLE);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use quote::quote;
 
 use super::kernels::{Adapter, Entries, row_part};
 use super::names::{Taken, position};
-use crate::analysis::elements::{uniform_condition, with_branch};
 use super::{Generation, bind};
+use crate::analysis::elements::{uniform_condition, with_branch};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{DEVICE_LOOPS, Element, Op};
 

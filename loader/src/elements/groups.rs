@@ -30,7 +30,9 @@ macro_rules! row {
         $crate::elements::function::Apply::Compare(|a, b| $crate::elements::function::two(a, b, $function))
     };
     (Three, $function:expr) => {
-        $crate::elements::function::Apply::Three(|a, b, c| $crate::elements::function::three(a, b, c, $function))
+        $crate::elements::function::Apply::Three(|a, b, c| {
+            $crate::elements::function::three(a, b, c, $function)
+        })
     };
 }
 

@@ -6,10 +6,10 @@
 use opsmith_codegen::analysis::elements::{is_bound, is_element, is_of_attributes, is_rounded};
 use opsmith_codegen::model::expr::{Expr, ExprKind, Variable};
 use opsmith_codegen::model::{FunctionId, Kind, Op, Operation};
+use opsmith_runtime::Scalar;
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::element::{Element, bounded};
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::Scalar;
 
 use super::block::{Block, Row};
 use super::function::Function;
@@ -83,8 +83,11 @@ impl<'a, C: Lane> Plan<'a, C> {
 
     #[cold]
     fn unknown(&self, expr: &Expr) -> Error {
-        Error::not_implemented(format!("the expression of `{}` has a part that no loop computes: {:?}", self.op.name, expr.kind))
-            .with_help("this is a mistake of the checker: please report the spec")
+        Error::not_implemented(format!(
+            "the expression of `{}` has a part that no loop computes: {:?}",
+            self.op.name, expr.kind
+        ))
+        .with_help("this is a mistake of the checker: please report the spec")
     }
 
     /// The value of attributes.
@@ -129,7 +132,8 @@ impl<'a, C: Lane> Plan<'a, C> {
 
     fn function(&self, id: FunctionId, args: &[Expr]) -> Result<Node<C>> {
         let function = &self.spec.functions[id.0];
-        let name = function.rust.strip_prefix("math::").filter(|_| function.is_external() || self.spec.is_stock);
+        let name =
+            function.rust.strip_prefix("math::").filter(|_| function.is_external() || self.spec.is_stock);
         let of_parts = args.first().is_some_and(|arg| arg.ty.kind == Kind::RealElement);
         let nodes = args.iter().map(|arg| self.of(arg)).collect::<Result<Vec<_>>>()?;
         debug_assert!(args.iter().all(is_element), "the checker converts arguments to elements");

@@ -180,9 +180,7 @@ fn arithmetic<V: Lane>(operation: Operation, a: &Row<V>, b: &Row<V>) -> Result<R
         Operation::Mul => two(a, b, V::mul),
         Operation::Div => two(a, b, V::div),
         Operation::Rem => two(a, b, V::rem),
-        Operation::BitAnd | Operation::BitOr | Operation::BitXor => {
-            a.zip(b, |a, b| V::bits(operation, a, b))
-        }
+        Operation::BitAnd | Operation::BitOr | Operation::BitXor => a.zip(b, |a, b| V::bits(operation, a, b)),
         Operation::Eq => return Err(two(a, b, V::equal)),
         Operation::Ne => return Err(two(a, b, |a, b| !V::equal(a, b))),
         _ => return Err(two(a, b, |a, b| V::order(operation, a, b))),

@@ -42,6 +42,10 @@ pub struct Overloads {
     pub name: &'static str,
     /// Operators with their forms, in the order in which they are tried.
     pub candidates: Vec<Named>,
+    /// The library in which calls by name look for it.
+    pub library: &'static Library,
+    /// The spec that was loaded for it; `None` for the module's own library.
+    pub spec: Option<&'static str>,
 }
 
 /// Remembers the library of the module.
@@ -71,7 +75,17 @@ impl Overloads {
             let place = |op: &'static OpDef| places.get(&std::ptr::from_ref(op).addr());
             candidates.sort_by_key(|(op, _)| (op.name != name, place(op)));
         }
-        Ok(Overloads { name, candidates })
+        Ok(Overloads { name, candidates, library, spec: None })
+    }
+
+    /// The overloads of a name among the operators of a loaded spec, as they are declared.
+    pub fn of_spec(library: &'static Library, name: &'static str, spec: &'static str) -> Overloads {
+        let base = |full: &str| full.split('.').next() == Some(name);
+        let own = library.names.iter().filter(|(full, _, form)| *form != Form::Out && base(full));
+        let mut candidates: Vec<Named> = own.map(|(_, op, form)| (*op, *form)).collect();
+        let place = |op: &'static OpDef| library.ops.iter().position(|known| std::ptr::eq(*known, op));
+        candidates.sort_by_key(|(op, _)| (op.name != name, place(op)));
+        Overloads { name, candidates, library, spec: Some(spec) }
     }
 
     /// Calls with the objects of a call of Python.
@@ -84,11 +98,33 @@ impl Overloads {
         for (op, form) in &self.candidates {
             // SAFETY: the objects are valid while the call runs.
             if unsafe { bind::exact(py, op, given, &mut bound) }.is_some() {
-                return run(py, op, *form, &bound, given);
+                return self.run(py, op, *form, &bound, given);
             }
         }
         // SAFETY: the objects are valid while the call runs.
         unsafe { self.convert(py, given) }
+    }
+
+    /// Runs an operator with its arguments.
+    #[inline]
+    fn run(
+        &self,
+        py: Python<'_>,
+        op: &'static OpDef,
+        form: Form,
+        bound: &Arguments<'_>,
+        given: Given<'_>,
+    ) -> PyResult<*mut ffi::PyObject> {
+        let (args, library) = (bound.args(), self.library);
+        let finish = || objects(py, op, form, compute(library, op, form, args), given);
+        if internals::is_tracing() {
+            return graph::at_line(py, finish);
+        }
+        if bound.elements < LARGE {
+            return finish();
+        }
+        let computed = py.detach(|| compute(library, op, form, args));
+        objects(py, op, form, computed, given)
     }
 
     /// Calls with objects of other types.
@@ -114,7 +150,7 @@ impl Overloads {
         let out = named.iter().any(|(name, _)| *name == "out");
         let values = traced(py, || {
             let elements = elements(&args);
-            released(py, elements, || boxed::call(library(), self.name, &args, &named))
+            released(py, elements, || boxed::call(self.library, self.name, &args, &named))
         });
         let values = values.or_raise(py)?;
         let given_back = if out { self.out(py, given) } else { self.target(given) };
@@ -206,26 +242,6 @@ fn traced<R>(py: Python<'_>, function: impl FnOnce() -> R) -> R {
     if internals::is_tracing() { graph::at_line(py, function) } else { function() }
 }
 
-/// Runs an operator with its arguments.
-#[inline]
-fn run(
-    py: Python<'_>,
-    op: &'static OpDef,
-    form: Form,
-    bound: &Arguments<'_>,
-    given: Given<'_>,
-) -> PyResult<*mut ffi::PyObject> {
-    let args = bound.args();
-    if internals::is_tracing() {
-        return graph::at_line(py, || finish(py, op, form, args, given));
-    }
-    if bound.elements < LARGE {
-        return finish(py, op, form, args, given);
-    }
-    let computed = py.detach(|| compute(op, form, args));
-    objects(py, op, form, computed, given)
-}
-
 /// The result of a call before it becomes an object.
 enum Computed {
     One(Tensor),
@@ -235,7 +251,12 @@ enum Computed {
 }
 
 #[inline]
-fn compute(op: &'static OpDef, form: Form, args: &[Arg<'_>]) -> opsmith_runtime::Result<Computed> {
+fn compute(
+    library: &'static Library,
+    op: &'static OpDef,
+    form: Form,
+    args: &[Arg<'_>],
+) -> opsmith_runtime::Result<Computed> {
     match form {
         Form::Functional if is_single(op) => enter::invoke_single(op, args).map(Computed::One),
         Form::Inplace if op.inplace_pairs.is_empty() => {
@@ -243,20 +264,10 @@ fn compute(op: &'static OpDef, form: Form, args: &[Arg<'_>]) -> opsmith_runtime:
         }
         Form::Inplace => {
             let values: SmallVec<[Value; 8]> = args.iter().map(|arg| arg.to_value()).collect();
-            boxed::call(library(), op.forms.inplace.unwrap_or(op.name), &values, &[]).map(Computed::Values)
+            boxed::call(library, op.forms.inplace.unwrap_or(op.name), &values, &[]).map(Computed::Values)
         }
         Form::Functional | Form::Out => boxed::functional(op, args).map(Computed::Values),
     }
-}
-
-fn finish(
-    py: Python<'_>,
-    op: &'static OpDef,
-    form: Form,
-    args: &[Arg<'_>],
-    given: Given<'_>,
-) -> PyResult<*mut ffi::PyObject> {
-    objects(py, op, form, compute(op, form, args), given)
 }
 
 #[inline]

@@ -285,7 +285,7 @@ fn describe(text: &mut String, overloads: &Overloads) {
     if let Some(sample) = first.samples.first()
         && form == opsmith_runtime::library::Form::Functional
     {
-        example(text, overloads.name, first, sample);
+        example(text, overloads, first, sample);
     }
 }
 
@@ -304,7 +304,7 @@ fn returns(text: &mut String, op: &OpDef) {
 }
 
 /// A call of the function that runs, made of the definition's first sample.
-fn example(text: &mut String, name: &str, op: &OpDef, sample: &Sample) {
+fn example(text: &mut String, overloads: &Overloads, op: &OpDef, sample: &Sample) {
     let dtype = sample_dtype(op, sample);
     let mut arguments: Vec<String> = Vec::new();
     let mut by_name = false;
@@ -325,12 +325,16 @@ fn example(text: &mut String, name: &str, op: &OpDef, sample: &Sample) {
             None => by_name = true,
         }
     }
-    let name = python_name(name);
-    _ = write!(
-        text,
-        "\nExamples\n--------\n>>> import opsmith\n>>> from opsmith.testing import *\n>>> result = opsmith.{name}({})\n",
-        arguments.join(", ")
-    );
+    let name = python_name(overloads.name);
+    text.push_str("\nExamples\n--------\n>>> import opsmith\n>>> from opsmith.testing import *\n");
+    let module = match overloads.spec {
+        Some(spec) => {
+            _ = writeln!(text, ">>> ops = opsmith.load_spec({spec:?})");
+            "ops"
+        }
+        None => "opsmith",
+    };
+    _ = writeln!(text, ">>> result = {module}.{name}({})", arguments.join(", "));
 }
 
 /// The value of a sample as Python writes it, with the functions of `opsmith.testing`.

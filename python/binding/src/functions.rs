@@ -7,6 +7,7 @@
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opsmith_runtime::library::{Form, Library};
 use opsmith_runtime::op::{ArgKind, OpDef};
@@ -24,6 +25,9 @@ use crate::tensor::{PyTensor, is_tensor};
 
 /// Most names of a library.
 const SLOTS: usize = 4096;
+
+/// Entries of the table that are in use: those of the module's library, then those of loaded specs.
+static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// The overloads of each function in the table.
 static NAMES: [OnceLock<Overloads>; SLOTS] = [const { OnceLock::new() }; SLOTS];
@@ -157,6 +161,7 @@ pub fn install(module: &Bound<'_, PyModule>, library: &'static Library, package:
             names.len()
         )));
     }
+    USED.store(names.len(), Ordering::Relaxed);
     let package = pyo3::types::PyString::new(py, package);
     let own = class.getattr("__dict__")?;
     for (slot, name) in names.into_iter().enumerate() {
@@ -180,6 +185,42 @@ pub fn install(module: &Bound<'_, PyModule>, library: &'static Library, package:
         }
     }
     Ok(())
+}
+
+/// A function for each name of a loaded spec, with its name in Python.
+pub fn of_spec<'py>(
+    py: Python<'py>,
+    library: &'static Library,
+    package: &str,
+    spec: &'static str,
+) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    let own = library.names.iter().filter(|(_, op, form)| *form != Form::Out && !op.facts.backward_only);
+    let mut names: Vec<&'static str> = own.map(|(name, ..)| name.split('.').next().unwrap_or(name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let reserved = |used: usize| used.checked_add(names.len()).filter(|used| *used <= SLOTS);
+    let first = USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserved).map_err(|used| {
+        PyRuntimeError::new_err(format!(
+            "{} functions more than the {used} that the process has; {SLOTS} are possible\n  help: load each spec once, and \
+             keep its operators",
+            names.len()
+        ))
+    })?;
+    let package = pyo3::types::PyString::new(py, package);
+    let make = |(at, name): (usize, &'static str)| {
+        let overloads = NAMES[first + at].get_or_init(|| Overloads::of_spec(library, name, spec));
+        let python = documentation::python_name(name);
+        let define = definition(first + at, &python, documentation::function(overloads));
+        // SAFETY: the definition is valid for ever.
+        let function = unsafe {
+            Bound::from_owned_ptr_or_err(
+                py,
+                ffi::PyCFunction_NewEx(define, std::ptr::null_mut(), package.as_ptr()),
+            )?
+        };
+        Ok((python, function))
+    };
+    names.iter().copied().enumerate().map(make).collect()
 }
 
 fn method<'py>(

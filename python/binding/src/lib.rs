@@ -28,6 +28,7 @@ mod program;
 mod protocol;
 mod random;
 mod result;
+mod spec;
 mod stubs;
 mod tensor;
 mod types;
@@ -56,6 +57,7 @@ pub fn install(module: &Bound<'_, PyModule>, library: &'static Library, package:
     io::install(module)?;
     bridge::install(module)?;
     custom::install(module)?;
+    spec::install(module)?;
     stubs::install(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     functions::install(module, library, package)

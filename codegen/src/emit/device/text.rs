@@ -11,9 +11,7 @@ use quote::quote;
 use super::super::Generation;
 use super::super::pointwise::attribute;
 use crate::analysis::device_loops::depends_on_elements;
-use crate::analysis::elements::{
-    is_bound, is_computed, is_element, is_mask, is_of_attributes, is_rounded,
-};
+use crate::analysis::elements::{is_bound, is_computed, is_element, is_mask, is_of_attributes, is_rounded};
 use crate::analysis::naming;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Element, Kind, Op, Operation};
