@@ -1,4 +1,4 @@
-//! `opsmith init`: a new crate with operators of its own.
+//! `opsmith init`: a new crate, or package of Python, with operators of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,8 @@ Examples:
       With another name than the folder's.
   opsmith init my_ops --opsmith ../opsmith
       With the opsmith of a checkout.
+  opsmith init --python my_ops
+      A package of Python: `cd my_ops && pip install . && pytest`.
 
 Exit status: 0, or 2 if the folder is in use or cannot be written.")]
 pub struct Arguments {
@@ -29,6 +31,9 @@ pub struct Arguments {
     /// Name of the crate, if not the folder's
     #[arg(long)]
     name: Option<String>,
+    /// Make a package of Python, which maturin builds: a module with these operators, and its stubs
+    #[arg(long)]
+    python: bool,
     /// Checkout of opsmith to depend on; by default the one that this command was built from, if it is
     /// still there, else the released version
     #[arg(long, value_name = "DIR")]
@@ -57,18 +62,20 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         },
     };
     let inside = folder.ancestors().skip(1).any(is_workspace);
-    let changes =
-        scaffold::krate(&folder, &name, &dependencies, inside).map_err(|refusal| match refusal {
-            Refusal::Because(text) => anyhow::anyhow!(text),
-            Refusal::Mistakes(..) => anyhow::anyhow!("the template has mistakes, which is a defect"),
-        })?;
+    let make = if arguments.python { scaffold::python } else { scaffold::krate };
+    let changes = make(&folder, &name, &dependencies, inside).map_err(|refusal| match refusal {
+        Refusal::Because(text) => anyhow::anyhow!(text),
+        Refusal::Mistakes(..) => anyhow::anyhow!("the template has mistakes, which is a defect"),
+    })?;
     files::apply(&changes).context("the crate is not complete")?;
     let shown = arguments.folder.display();
-    println!("made the crate `{name}` in {shown}");
+    let made = if arguments.python { "package of Python" } else { "crate" };
+    println!("made the {made} `{name}` in {shown}");
     for change in &changes {
         println!("  {}", change.path.strip_prefix(&folder).unwrap_or(&change.path).display());
     }
-    println!("next: cd {shown} && cargo test");
+    let next = if arguments.python { "pip install '.[test]' && pytest" } else { "cargo test" };
+    println!("next: cd {shown} && {next}");
     println!(
         "then: opsmith new 'my_op(Tensor self) -> Tensor' --spec {}",
         arguments.folder.join("ops.yaml").display()

@@ -1,10 +1,11 @@
-//! File templates: a new crate (`opsmith init`), a new operator (`opsmith new`).
+//! File templates: a new crate (`opsmith init`), a new package of Python (`opsmith init --python`), a new operator (`opsmith new`).
 //!
 //! In: names and a signature. Out: [`Change`]s to files, which the command makes all or not at all. Only reads from the
 //! disk. The templates are beside this file.
 
 mod krate;
 mod op;
+mod python;
 mod sample;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use opsmith_codegen::diagnostics::{Diagnostics, SourceMap};
 
 pub use krate::{Dependencies, krate};
 pub use op::{KernelLanguage, NewOperator, operator};
+pub use python::python;
 
 /// A file to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
