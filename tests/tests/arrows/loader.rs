@@ -5,7 +5,7 @@
 use crate::Table;
 
 pub const TABLE: Table = Table {
-    folder: "loader/src",
+    folder: "python/loader/src",
     rows: &[
         ("check", &[]),
         ("item", &[]),
