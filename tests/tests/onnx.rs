@@ -127,7 +127,7 @@ fn every_case_of_an_operator() {
 
 /// Runs the networks of a folder at all sizes recorded for the programs that they were made of.
 fn networks(folder: &Path) -> usize {
-    let recorded: Vec<_> = folders().into_iter().chain([folder.to_owned()]).collect();
+    let recorded: Vec<_> = std::iter::once(folder.to_owned()).chain(folders()).collect();
     let mut ran = 0;
     let mut failed = Vec::new();
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
