@@ -49,7 +49,7 @@ fn operators_that_onnx_lacks_keep_their_library() {
         |x: &[Tensor]| {
             let (values, places) = x[0].sort()?;
             let joined = opsmith::cat(&[&values.erfinv()?, &values.add(&places)?])?;
-            Ok(vec![joined.reshape(&[-1])?])
+            Ok(vec![joined.reshape([-1])?])
         },
         specs,
     )
@@ -64,7 +64,7 @@ fn operators_that_onnx_lacks_keep_their_library() {
     std::fs::remove_file(path).unwrap();
     assert_eq!(program.inputs()[0].to_string(), "x: float32 (n, 3)");
     for rows in [1, 2, 5] {
-        let x = opsmith::linspace(-0.9, 0.9, 3 * rows).unwrap().reshape(&[rows, 3]).unwrap();
+        let x = opsmith::linspace(-0.9, 0.9, 3 * rows).unwrap().reshape([rows, 3]).unwrap();
         let x = x.to_dtype(DType::F32).unwrap();
         compare("operators", &program.run(&[&x]).unwrap(), &graph.run(&[&x]).unwrap());
     }
@@ -90,7 +90,7 @@ fn graphs_that_write_in_place_are_refused() {
     };
     let graph = trace(|x| {
         let y = x[0].exp()?;
-        let rows = y.reshape(&[2, 2])?;
+        let rows = y.reshape([2, 2])?;
         y.add_(&x[0])?;
         rows.neg()
     });

@@ -59,7 +59,7 @@ fn a_program_runs_with_the_weights_of_several_files() {
         let mut program = program(name);
         let x = opsmith::linspace(-1.0, 1.0, 128)
             .unwrap()
-            .reshape(&[2, 64])
+            .reshape([2, 64])
             .unwrap()
             .to_dtype(DType::F32)
             .unwrap();
