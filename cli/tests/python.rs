@@ -43,8 +43,8 @@ fn init(scratch: &Scratch) -> String {
         "  Cargo.toml\n",
         "  pyproject.toml\n",
         "  python/my_ops/__init__.py\n",
-        "  python/my_ops/_operators.pyi\n",
         "  tests/test_ops.py\n",
+        "  python/my_ops/_operators.pyi\n",
         "next: cd ",
         "pip install '.[test]' && pytest\n",
     ]);
@@ -63,12 +63,16 @@ fn a_new_package_has_no_mistakes_and_its_form() {
     let read = |file: &str| std::fs::read_to_string(Path::new(&folder).join(file)).unwrap();
     let stub = read("python/my_ops/_operators.pyi");
     let place = |text: &str| stub.find(text).unwrap_or_else(|| panic!("{text} is not in the stub"));
-    assert!(place("\n    def bell_curve(self, *, out: ") < place("\n    def bell_curve_(self) -> Tensor: ..."));
+    assert!(
+        place("\n    def bell_curve(self, *, out: ") < place("\n    def bell_curve_(self) -> Tensor: ...")
+    );
     assert!(place("\ndef baddbmm(") < place("\ndef mirror(input: TensorLike, *, out: "));
     assert!(!stub.contains("opsmith.stubs") && read("python/my_ops/_my_ops.pyi").contains("class Tensor("));
     // The package and its binding are one build, with one version of the interface to Python.
     let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    assert!(workspace.contains("pyo3 = { version = \"0.30\"") && read("Cargo.toml").contains("pyo3 = \"0.30\""));
+    assert!(
+        workspace.contains("pyo3 = { version = \"0.30\"") && read("Cargo.toml").contains("pyo3 = \"0.30\"")
+    );
 }
 
 #[test]
@@ -127,5 +131,9 @@ fn a_new_package_builds_and_its_tests_pass() {
             .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests])
             .current_dir(&scratch.0),
     );
-    assert!(String::from_utf8_lossy(&ran.stdout).contains("6 passed"), "{}", String::from_utf8_lossy(&ran.stdout));
+    assert!(
+        String::from_utf8_lossy(&ran.stdout).contains("6 passed"),
+        "{}",
+        String::from_utf8_lossy(&ran.stdout)
+    );
 }

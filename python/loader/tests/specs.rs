@@ -97,7 +97,8 @@ fn dtypes_follow_the_rules() {
 
 #[test]
 fn mistakes_are_those_of_the_checker() {
-    let text = "edition: 1\nops:\n- func: twice(Tensor self) -> Tensor\n  doc: Twice.\n  pointwise: 2 * slef\n";
+    let text =
+        "edition: 1\nops:\n- func: twice(Tensor self) -> Tensor\n  doc: Twice.\n  pointwise: 2 * slef\n";
     let shown = mistakes(text);
     assert!(shown.contains("ops.yaml:5:18") && shown.contains("5 |   pointwise: 2 * slef"), "{shown}");
     assert!(shown.ends_with("\n\n1 error"), "{shown}");

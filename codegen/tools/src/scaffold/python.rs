@@ -41,7 +41,9 @@ pub fn python(
         ));
     }
     let library = name.replace('-', "_");
-    let binding = dependencies.of("opsmith-python-binding", "python/binding").replace(" }", ", features = [\"abi3\"] }");
+    let binding = dependencies
+        .of("opsmith-python-binding", "python/binding")
+        .replace(" }", ", features = [\"abi3\"] }");
     let context = context! {
         name,
         library => library.as_str(),
@@ -67,14 +69,16 @@ pub fn python(
     });
     let mut changes = shared.collect::<Result<Vec<_>, Refusal>>()?;
     let module = format!("_{library}");
-    let renamed = |text: &str| {
-        text.replace("opsmith.stubs", &format!("{library}.stubs")).replace("_opsmith", &module)
-    };
-    changes.extend([
-        (format!("python/LIBRARY/{module}.pyi"), renamed(STUB)),
-        ("python/LIBRARY/_operators.pyi".to_owned(), with_own(&renamed(OPERATORS))),
-        ("python/LIBRARY/stubs.py".to_owned(), renamed(STUBS)),
-    ].map(|(file, text)| Change { path: path(&file), text, exists: false }));
+    let renamed =
+        |text: &str| text.replace("opsmith.stubs", &format!("{library}.stubs")).replace("_opsmith", &module);
+    changes.extend(
+        [
+            (format!("python/LIBRARY/{module}.pyi"), renamed(STUB)),
+            ("python/LIBRARY/_operators.pyi".to_owned(), with_own(&renamed(OPERATORS))),
+            ("python/LIBRARY/stubs.py".to_owned(), renamed(STUBS)),
+        ]
+        .map(|(file, text)| Change { path: path(&file), text, exists: false }),
+    );
     Ok(changes)
 }
 
