@@ -17,11 +17,14 @@ pub struct Function<C: Lane> {
     pub apply: Apply<C>,
 }
 
+/// A loop over the values of three rows.
+type OfThree<C> = fn(&Row<C>, &Row<C>, &Row<C>) -> Row<C>;
+
 /// A loop over the values of as many rows as the function has parameters.
 pub enum Apply<C: Lane> {
     One(fn(&Row<C>) -> Row<C>),
     Two(fn(&Row<C>, &Row<C>) -> Row<C>),
-    Three(fn(&Row<C>, &Row<C>, &Row<C>) -> Row<C>),
+    Three(OfThree<C>),
     /// To real parts.
     Part(fn(&Row<C>) -> Row<C::Part>),
     /// To truth values.
