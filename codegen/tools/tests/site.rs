@@ -1,5 +1,8 @@
 //! Documentation sites: links, contents, sizes, equal bytes, and specs made to harm.
 
+#[path = "site/python.rs"]
+mod python_functions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -12,7 +15,7 @@ use opsmith_tools::diff;
 use opsmith_tools::results::Results;
 use opsmith_tools::site::guide::Guide;
 use opsmith_tools::site::names::Names;
-use opsmith_tools::site::{Release, SiteFile, SiteInput, SourceUrl, python, site};
+use opsmith_tools::site::{Release, SiteFile, SiteInput, SourceUrl, site};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -182,84 +185,6 @@ fn every_operator_has_a_page_with_documentation_and_an_executed_example() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// The names of parameters of a function's text, without `*` and `out`.
-fn parameters(declaration: &str) -> Vec<&str> {
-    let inside = declaration.split_once('(').expect("parameters").1;
-    let (mut depth, mut start, mut names) = (0, 0, Vec::new());
-    for (place, letter) in inside.char_indices() {
-        match letter {
-            '[' | '(' => depth += 1,
-            ']' => depth -= 1,
-            ',' | ')' if depth == 0 => {
-                let name = inside[start..place].split([':', '=']).next().expect("a part").trim();
-                names.push(name.trim_start_matches('*'));
-                start = place + 1;
-                if letter == ')' {
-                    break;
-                }
-            }
-            _ => {}
-        }
-    }
-    names.retain(|name| !name.is_empty() && *name != "out");
-    names
-}
-
-#[test]
-fn signatures_in_python_are_those_of_the_package() {
-    let (checked, _) = stock();
-    let stubs = std::fs::read_to_string(root().join("python/opsmith/_operators.pyi")).unwrap();
-    let (mut wrong, mut compared) = (Vec::new(), 0);
-    for op in &checked.model.ops {
-        let meant = op.alias_of.map_or(op, |id| &checked.model.ops[id.0]);
-        for declaration in python::declarations(op, meant) {
-            let name = declaration.split_once('(').expect("parameters").0;
-            let start = format!("def {name}(");
-            let known: Vec<Vec<&str>> =
-                stubs.lines().filter(|line| line.starts_with(&start)).map(parameters).collect();
-            let names = parameters(&declaration);
-            // Overloads that take the same are one in the stubs.
-            if !known.iter().any(|known| names.iter().all(|name| known.contains(name))) {
-                wrong.push(format!("{declaration}: {known:?}"));
-            }
-            compared += 1;
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(compared > 700, "{compared}");
-    let page = stock_site().iter().find(|file| file.path == "ops/gelu.html").expect("its page");
-    let text: String =
-        page.text.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();
-    for line in [
-        "gelu(input, *, approximate=&quot;none&quot;, out=None)",
-        "gelu_(input, *, approximate=&quot;none&quot;)",
-    ] {
-        assert!(text.contains(line), "{line}");
-    }
-}
-
-#[test]
-fn the_guide_has_every_part() {
-    let pages: Vec<&str> = stock_site().iter().map(|file| file.path.as_str()).collect();
-    for part in [
-        "install",
-        "derivatives",
-        "inference",
-        "custom-kernels",
-        "kernels",
-        "graphs",
-        "programs",
-        "profiler",
-        "devices",
-        "python",
-        "frameworks",
-        "backend",
-        "nn",
-    ] {
-        assert!(pages.contains(&&*format!("guide/{part}.html")), "{part}: {pages:?}");
-    }
 }
 
 #[test]
