@@ -245,7 +245,7 @@ fn paths() {
         let scores = numbers(&[90, 3, 300], dtype).mul(3.0).unwrap();
         let log_probs = scores.log_softmax(2).unwrap();
         let labels: Vec<i64> = (0..3 * 40).map(|at| (at * 7 % 11) % 300).collect();
-        let targets = Tensor::from_slice(&labels, [3, 40]).unwrap();
+        let targets = Tensor::from_slice(&labels, &[3, 40]).unwrap();
         let lengths = [Value::Ints(vec![90, 85, 10]), Value::Ints(vec![40, 0, 33])];
         let args =
             [&[tensor(&log_probs), tensor(&targets)][..], &lengths, &[Value::Int(0), Value::Bool(false)]]
@@ -279,7 +279,7 @@ fn often() {
     // Zeros in the first line: one, and in the second: several.
     let factors = numbers(&[3, 1500], DType::F64).add(2.0).unwrap().mul(0.5).unwrap();
     let kept: Vec<f64> = (0..4500).map(|at| f64::from(!matches!(at, 700 | 1600 | 2900))).collect();
-    let factors = factors.mul(&Tensor::from_slice(&kept, [3, 1500]).unwrap()).unwrap();
+    let factors = factors.mul(&Tensor::from_slice(&kept, &[3, 1500]).unwrap()).unwrap();
     let grad = numbers(&[3, 1500], DType::F64);
     for dim in [0, 1] {
         compare("cumprod_backward", &[tensor(&grad), tensor(&factors), Value::Int(dim)], 1e4);
