@@ -1,9 +1,10 @@
 // Singular values and vectors by one-sided rotations: the twin of `cpu::factor::singular`.
 //
 // In and out: a `Matrices`. A matrix with at least as many rows as columns (else its adjoint) is reflected to a triangle, whose
-// rows are rotated in pairs until all are orthogonal. In a round each row is in one pair, and a warp has a pair.
+// rows are rotated in pairs until all are orthogonal. The pairs of a round have numbers of one sum, so that no row is in two of them,
+// and a warp has a pair. Each row meets the others in the order of the host, whose pairs come row by row: so rotations are the same.
 //
-// Source: M. R. Hestenes (1958); pairs of a round: R. P. Brent and F. T. Luk (1985).
+// Source: M. R. Hestenes (1958); rounds: F. T. Luk and H. Park (1989).
 
 namespace opsmith {
 
@@ -55,17 +56,14 @@ DEVICE bool rotate_pair(T *first, T *second, u64 n, T *turns_first, T *turns_sec
 // Rotates rows until every two are orthogonal, and `turns` as well.
 template <class T>
 DEVICE void orthogonalize(T *rows, T *turns, u64 n, bool with_turns) {
-  const u64 players = n + n % 2;
   for (int pass = 0; pass < 60; ++pass) {
     u32 changed = 0;
     ROLLED
-    for (u64 round = 0; round + 1 < players; ++round) {
-      for_warps(players / 2, [&](u64 pair) {
-        // The last row stays, the others go around; one of an odd number rests.
-        const u64 ring = players - 1;
-        const u64 one = pair == 0 ? ring : (round + pair) % ring, other = (round + ring - pair) % ring;
-        const u64 above = one < other ? one : other, below = one < other ? other : one;
-        if (below >= n) return;
+    for (u64 round = 1; round + 2 < 2 * n; ++round) {
+      // Pairs whose numbers have this sum.
+      const u64 highest = round < n ? 0 : round - (n - 1), count = (round + 1) / 2 - highest;
+      for_warps(count, [&](u64 pair) {
+        const u64 above = highest + pair, below = round - above;
         T *const first = turns + above * n, *const second = turns + below * n;
         if (rotate_pair(rows + above * n, rows + below * n, n, first, second, with_turns)) changed = 1;
       });
