@@ -156,7 +156,7 @@ fn factors() {
 /// Factors by reflections and rotations; their vectors are as exact as values are apart.
 fn orthogonal(dtype: DType) {
     let [yes, no] = [true, false].map(Value::Bool);
-    for sizes in [[2, 20, 20], [2, 40, 9], [2, 9, 40], [1, 70, 66], [3, 1, 4]] {
+    for sizes in [[2, 20, 20], [1, 40, 9], [1, 9, 36], [3, 1, 4]] {
         let a = numbers(&sizes, dtype);
         for mode in ["reduced", "complete"] {
             compare("linalg_qr", &[tensor(&a), Value::Str(mode.into())], 1e5);
@@ -164,7 +164,7 @@ fn orthogonal(dtype: DType) {
         compare("_linalg_svd", &[tensor(&a), no.clone(), yes.clone(), Value::None], 1e6);
         compare("_linalg_svd", &[tensor(&a), no.clone(), no.clone(), Value::None], 1e3);
     }
-    for n in [1, 8, 40, 70] {
+    for n in [1, 8, 40] {
         let a = numbers(&[2, n, n], dtype);
         for triangle in ["L", "U"] {
             compare("_linalg_eigh", &[tensor(&a), Value::Str(triangle.into()), yes.clone()], 1e6);
