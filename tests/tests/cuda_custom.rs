@@ -17,9 +17,12 @@ const PART: &str = "OPSMITH_CUDA_CUSTOM_PART";
 /// The variable that tells it the library of kernels.
 const KERNELS: &str = "OPSMITH_CUDA_CUSTOM_KERNELS";
 
-/// A part of the work, by name.
-const PARTS: &[(&str, fn() -> Result<()>)] =
-    &[("chain", chain), ("threads", threads), ("failures", failures), ("illegal", illegal)];
+/// One part of the work.
+type Part = fn() -> Result<()>;
+
+/// Every part, by name.
+const PARTS: [(&str, Part); 4] =
+    [("chain", chain), ("threads", threads), ("failures", failures), ("illegal", illegal)];
 
 /// The process started by the tests below.
 #[test]
