@@ -79,8 +79,8 @@ fn the_kernel_chosen_and_why() {
     let (exp, factorisation) = (operator("exp"), operator("_linalg_svd"));
     let (kernel, why) = describe::choose(&exp, Backend::Cuda, Some(DType::F32));
     assert_eq!((kernel.unwrap().kind, &*why), ("expression", "the table has a row for CUDA and float32"));
-    let (none, why) = describe::choose(&factorisation, Backend::Cuda, Some(DType::F32));
-    assert!(none.is_none() && why.contains("no kernel for CUDA and float32, and no composition"), "{why}");
+    let (none, why) = describe::choose(&factorisation, Backend::Cuda, Some(DType::I64));
+    assert!(none.is_none() && why.contains("no kernel for CUDA and int64, and no composition"), "{why}");
 }
 
 #[test]
