@@ -11,10 +11,10 @@ if ! "$folder/venv/bin/pip" install -q onnx==1.23.2 onnxruntime==1.32.0; then
   exit 0
 fi
 "$folder/venv/bin/python" -W ignore tests/record/onnx_nodes.py "$folder/nodes.zip"
-OPSMITH_ONNX_CASES=$folder/nodes.zip cargo test --quiet -p opsmith-tests --test onnx -- --ignored --nocapture cases_of_an_archive |
+OPSMITH_ONNX_CASES=$folder/nodes.zip cargo test --quiet --workspace --test onnx -- --ignored --nocapture cases_of_an_archive |
   tee "$folder/log"
 # Cases that the design page lists as not supported.
 tail -n 5 "$folder/log" | grep -Eq '^[0-9]+ passed, (1?[0-9]) failed$'
 mkdir "$folder/saved"
-OPSMITH_ONNX_SAVED=$folder/saved cargo test --quiet -p opsmith-tests --test onnx_save
+OPSMITH_ONNX_SAVED=$folder/saved cargo test --quiet --workspace --test onnx_save
 "$folder/venv/bin/python" scripts/onnx_runtime.py "$folder/saved" tests/data/programs ../shared/data/programs
