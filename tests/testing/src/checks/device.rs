@@ -226,7 +226,7 @@ fn nearby(op: &'static OpDef, args: &[Value], inputs: &[Tensor], change: usize) 
 /// The tensor with each number changed by a unit in the last place, up or down by its place and the number of the change.
 fn nudged(tensor: &Tensor, change: usize) -> Result<Tensor> {
     let Some(unit) = unit(tensor.dtype()) else { return Ok(tensor.clone()) };
-    let sign = |at: usize| if (at * 31 + change * 17) % 7 % 2 == 0 { 1.0 } else { -1.0 };
+    let sign = |at: usize| if ((at * 31 + change * 17) % 7).is_multiple_of(2) { 1.0 } else { -1.0 };
     let factors: Vec<f64> = (0..tensor.numel() as usize).map(|at| 1.0 + sign(at) * unit).collect();
     let factors = Tensor::from_slice(&factors, tensor.shape())?;
     opsmith::autograd::no_grad(|| tensor.mul(&factors)?.to_dtype(tensor.dtype()))
