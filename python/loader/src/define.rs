@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use opsmith_codegen::analysis::fingerprint::fingerprint;
 use opsmith_codegen::analysis::rows::has_rules;
 use opsmith_codegen::analysis::rule_trees::{Memory, rules};
 use opsmith_codegen::analysis::uniform::{Uniform, uniform};
@@ -33,6 +34,7 @@ pub fn library(
     source: &Source,
     checked: Checked,
 ) -> std::result::Result<&'static Library, Failure> {
+    let fingerprint = text(&format!("{:016x}", fingerprint(&checked.model)));
     let Model { ops, functions, .. } = checked.model;
     let first = ops.iter().position(|op| !op.is_external()).unwrap_or(ops.len());
     let (external, own) = ops.split_at(first);
@@ -43,8 +45,8 @@ pub fn library(
         leak(Spec { ops: own.to_vec(), functions, is_stock, targets: targets_of_formulas });
     let slots = slots::reserve(own.len())?;
     // Definitions refer to the library that their calls begin at, which need not have them.
-    let home =
-        leak(Library { name: text(&source.library_name()), parents: list([parent]), ..Library::EMPTY });
+    let name = text(&source.library_name());
+    let home = leak(Library { name, fingerprint, parents: list([parent]), ..Library::EMPTY });
     let defined = std::iter::zip(slots, 0..own.len()).map(|(slot, index)| match own[index].alias_of {
         None if needs_compiler(&own[index]).is_none() => operator(spec, index, slot, source, home).map(Some),
         _ => Ok(None),

@@ -112,3 +112,14 @@ fn what_needs_a_compiler_for_rust_is_refused() {
     assert!(shown.contains("error[L0001]: `laplacian` has a kernel in Rust"), "{shown}");
     assert!(shown.contains("ops.yaml:8:19") && shown.contains("decompose"), "{shown}");
 }
+
+#[test]
+fn a_library_has_the_fingerprint_of_its_entries() {
+    let entry =
+        "- func: cubed(Tensor self) -> Tensor\n  doc: The third power.\n  pointwise: self * self * self\n";
+    let other = entry.replace("self * self * self", "self * self");
+    let fingerprint = |text: &str| loaded(text).fingerprint;
+    assert_eq!(fingerprint(entry), fingerprint(entry));
+    assert_ne!(fingerprint(entry), fingerprint(&other));
+    assert_eq!(fingerprint(entry).len(), 16);
+}
