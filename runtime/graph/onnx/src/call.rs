@@ -198,6 +198,9 @@ fn misfit(name: &str, kind: &str) -> Error {
 /// # Errors
 /// If there is no such dimension.
 pub(crate) fn axis(axis: i64, rank: usize) -> Result<i64> {
+    if rank == 0 {
+        return Err(Error::shape(format!("the axis {axis} is one of a tensor without dimensions")));
+    }
     opsmith_runtime::layout::wrap_dim(axis, rank).map(|axis| axis as i64)
 }
 

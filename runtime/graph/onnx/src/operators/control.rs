@@ -72,6 +72,11 @@ pub(super) fn repeat(call: &Call<'_>) -> Result<Vec<Datum>> {
     looped(call, most, &state)
 }
 
+#[cold]
+fn no_condition() -> Error {
+    Error::argument("the body of the loop has no outputs, of which the first is its condition")
+}
+
 /// The iterations of a loop one by one; `None` if their number is not known.
 fn unrolled(
     call: &Call<'_>,
@@ -95,8 +100,9 @@ fn unrolled(
             other => other.clone(),
         }));
         let results = (call.run_block)(body, &given)?;
-        match results[0].known() {
-            Some(_) => truth = results[0].ints("cond")?.first().is_some_and(|truth| *truth != 0),
+        let condition = results.first().ok_or_else(no_condition)?;
+        match condition.known() {
+            Some(_) => truth = condition.ints("cond")?.first().is_some_and(|truth| *truth != 0),
             // The number of iterations follows from elements.
             None => return Ok(None),
         }
@@ -142,7 +148,8 @@ fn looped(call: &Call<'_>, most: Option<i64>, state: &[Datum]) -> Result<Vec<Dat
         |state| {
             let given: Vec<Datum> = state.iter().cloned().map(Datum::Tensor).collect();
             let mut next = tensors(&(call.run_block)(body, &given)?)?;
-            next[0] = scalar(&next[0])?;
+            let condition = next.first_mut().ok_or_else(no_condition)?;
+            *condition = scalar(condition)?;
             next.insert(0, run!("add.Scalar", &state[0], 1i64)?);
             Ok(next)
         },

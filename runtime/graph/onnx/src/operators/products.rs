@@ -34,7 +34,11 @@ pub(super) fn gemm(call: &Call<'_>) -> Result<Tensor> {
         let product = run!("mm", &left, &right)?;
         return if alpha == 1.0 { Ok(product) } else { run!("mul.Scalar", &product, alpha) };
     };
-    if alpha == 1.0 && beta == 1.0 && c.dim() == 1 && call.flag("transB", false)? && c.numel() == b.shape()[0]
+    if alpha == 1.0
+        && beta == 1.0
+        && c.dim() == 1
+        && call.flag("transB", false)?
+        && b.shape().first() == Some(&c.numel())
     {
         return run!("linear", &left, &b, &c);
     }
