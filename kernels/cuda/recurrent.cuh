@@ -54,7 +54,7 @@ struct StepBack {
   u64 units;
   // Gradients by the states after the step, `(batch, units)`: of the results, or null, and of the later steps.
   const T *grad_output, *grad_cells, *later;
-  // States before and after the step, and what was saved.
+  // States before and after the step, and saved values.
   const T *hidden_before, *hidden_after, *cell_before, *cell_after, *saved;
   // The gradient by the cell, of this and then of the earlier step.
   T *of_cell;

@@ -1,4 +1,4 @@
-// Teams: the threads of a block that work on one line of elements, and what they combine.
+// Teams: the threads of a block that work on one line of elements, and their combined values.
 //
 // In: a block of kTeamThreads threads, X by Y, both powers of two. Along x, a team is the X threads of a row of the block:
 // for lines whose elements lie close together. Along y, it is the Y threads of a column: neighbouring teams have

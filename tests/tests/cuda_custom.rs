@@ -44,7 +44,7 @@ static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
     folder
 });
 
-/// Runs a part, and returns what it printed.
+/// Runs a part, and returns its output.
 #[track_caller]
 fn done(part: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());

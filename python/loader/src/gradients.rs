@@ -1,6 +1,6 @@
 //! Gradients and tangents by the formulas of a loaded spec.
 //!
-//! In: what was saved of a call, and gradients of its results or tangents of its arguments. Out: those of its arguments or
+//! In: saved values of a call, and gradients of its results or tangents of its arguments. Out: those of its arguments or
 //! results. The function of a formula has no data, so that there is one for each position of a formula in its operator.
 
 use std::collections::HashMap;

@@ -106,7 +106,7 @@ impl<'a, C: Lane> Plan<'a, C> {
         }))
     }
 
-    /// A value in another type. What is computed of attributes is converted once.
+    /// A value in another type. A value computed of attributes is converted once.
     fn conversion(&self, inner: &Expr, to: &Expr) -> Result<Node<C>> {
         let (rounds, bounds) = (is_rounded(self.op, inner), is_bound(self.op, inner));
         let conversion = match (&inner.ty.kind, &to.ty.kind) {

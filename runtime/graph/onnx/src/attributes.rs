@@ -17,7 +17,7 @@ use crate::tensors::Reader;
 pub(crate) fn value(message: &AttributeProto, reader: &Reader) -> Result<Attribute> {
     let place = || format!("the attribute `{}`", message.name);
     Ok(match message.kind {
-        // What is 0 may be left out.
+        // Zeros may be left out.
         kind::FLOAT => Attribute::Float(f64::from(message.f.unwrap_or(0.0))),
         kind::INT => Attribute::Int(message.i.unwrap_or(0)),
         kind::STRING => Attribute::Text(text(message.s.as_ref().unwrap_or(&Bytes::new()), &place())?),

@@ -1,7 +1,7 @@
 //! Files in memory, whose parts are tensors.
 //!
 //! In: a file. Out: tensors over its pages, which are read when elements are, and shared between processes until one writes
-//! them. What is written stays in the process.
+//! them. Written elements stay in the process.
 
 use std::fs::File;
 use std::io;

@@ -103,7 +103,7 @@ impl OnnxModel {
             if sizes.is_empty() {
                 return;
             }
-            // Only what is larger than its table is of interest.
+            // Only sizes above that of its table are of interest.
             _ = Graph::trace(
                 |inputs: &[Tensor]| {
                     self.replay(inputs, &sizes).map_err(|_| Error::graph("a node of the model failed"))

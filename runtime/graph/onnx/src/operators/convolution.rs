@@ -185,7 +185,7 @@ pub(super) fn conv_transpose(call: &Call<'_>) -> Result<Tensor> {
     let zeros = vec![0i64; count];
     let Windows { strides, dilations, before, after, .. } = windows;
     let whole = run!(name, &x, &weight, bias, strides, zeros.clone(), zeros, groups, dilations)?;
-    // What is computed too much is cut off; places that no element reaches are those of the bias.
+    // Surplus places are cut off; places that no element reaches are those of the bias.
     let flat: Vec<i64> = (0..count).rev().flat_map(|dim| [-before[dim], more[dim] - after[dim]]).collect();
     run!("constant_pad_nd", &whole, flat)
 }
