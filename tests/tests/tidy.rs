@@ -13,6 +13,8 @@ use syn::visit::{self, Visit};
 
 #[path = "tidy/kernels.rs"]
 mod kernels;
+#[path = "tidy/links.rs"]
+mod links;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
