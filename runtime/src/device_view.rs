@@ -1,28 +1,31 @@
-//! Operands in device memory, for kernels in Rust: typed, with address, sizes and strides.
+//! Operands in device memory, for kernels in Rust: address, sizes, strides and dtype.
 //!
 //! In: a call with operands on a device. Out: descriptions of them, whose addresses are valid only on the device. The
 //! call holds the borrows while the work is submitted; the dispatcher records the uses of the memory.
 
-use std::marker::PhantomData;
+use std::ffi::c_void;
+
+use opsmith_core::DType;
 
 use crate::device::Device;
-use crate::element::Element;
 use crate::error::Result;
 use crate::op::KernelCall;
 use crate::scratch::Scratch;
 use crate::tensor::Tensor;
 
-/// Elements of type `T` in the memory of a device, for reading.
-#[derive(Debug)]
-pub struct DeviceView<'a, T>(Described<'a>, PhantomData<&'a T>);
+/// Elements in the memory of a device, for reading. A kernel is one function for all dtypes: the text that the device runs
+/// is made for the dtype.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceView<'a>(Described<'a>);
 
-/// Elements of type `T` in the memory of a device, for writing. In an element-wise call it may also be an input.
+/// Elements in the memory of a device, for writing. In an element-wise call it may also be an input.
 #[derive(Debug)]
-pub struct DeviceViewMut<'a, T>(Described<'a>, PhantomData<&'a T>);
+pub struct DeviceViewMut<'a>(Described<'a>);
 
 #[derive(Clone, Copy, Debug)]
 struct Described<'a> {
-    address: *mut u8,
+    dtype: DType,
+    address: *mut c_void,
     sizes: &'a [i64],
     strides: &'a [i64],
     device: Device,
@@ -30,8 +33,10 @@ struct Described<'a> {
 
 impl<'a> Described<'a> {
     fn of(tensor: &'a Tensor) -> Described<'a> {
+        assert!(!tensor.is_on_host(), "a kernel of a device was given memory of the host");
         Described {
-            address: tensor.data_ptr(),
+            dtype: tensor.dtype(),
+            address: tensor.data_ptr().cast(),
             sizes: tensor.shape(),
             strides: tensor.strides(),
             device: tensor.device(),
@@ -40,11 +45,16 @@ impl<'a> Described<'a> {
 }
 
 macro_rules! description {
-    ($view:ident, $pointer:ty, $cast:ident) => {
-        impl<'a, T> $view<'a, T> {
+    ($view:ident, $pointer:ty) => {
+        impl<'a> $view<'a> {
             /// Address of the first element, in the device's memory.
             pub fn address(&self) -> $pointer {
-                self.0.address.$cast()
+                self.0.address
+            }
+
+            /// The dtype of the elements.
+            pub fn dtype(&self) -> DType {
+                self.0.dtype
             }
 
             /// Number of elements along each dimension.
@@ -70,57 +80,49 @@ macro_rules! description {
     };
 }
 
-description!(DeviceView, *const T, cast);
-description!(DeviceViewMut, *mut T, cast);
-
-impl<T> Clone for DeviceView<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for DeviceView<'_, T> {}
+description!(DeviceView, *const c_void);
+description!(DeviceViewMut, *mut c_void);
 
 impl<'a> KernelCall<'a> {
     /// A tensor argument's elements on the call's device.
     ///
     /// # Panics
-    /// If the argument is not a tensor of `T` on a device: a mistake of generated code or the dispatcher.
-    pub fn device_view<T: Element>(&self, index: usize) -> DeviceView<'a, T> {
-        described(self.args()[index].tensor())
+    /// If the argument is not a tensor on a device: a mistake of generated code or the dispatcher.
+    pub fn device_view(&self, index: usize) -> DeviceView<'a> {
+        DeviceView(Described::of(self.args()[index].tensor()))
     }
 
     /// An optional tensor argument's elements.
     ///
     /// # Panics
     /// As [`KernelCall::device_view`].
-    pub fn optional_device_view<T: Element>(&self, index: usize) -> Option<DeviceView<'a, T>> {
-        self.args()[index].optional(|arg| described(arg.tensor()))
+    pub fn optional_device_view(&self, index: usize) -> Option<DeviceView<'a>> {
+        self.args()[index].optional(|arg| DeviceView(Described::of(arg.tensor())))
     }
 
     /// The elements of each tensor of a list argument.
     ///
     /// # Panics
     /// As [`KernelCall::device_view`].
-    pub fn device_views<T: Element>(&self, index: usize) -> Scratch<DeviceView<'a, T>> {
-        self.args()[index].tensors().iter().map(described).collect()
+    pub fn device_views(&self, index: usize) -> Scratch<DeviceView<'a>> {
+        self.args()[index].tensors().iter().map(|tensor| DeviceView(Described::of(tensor))).collect()
     }
 
     /// The elements of each tensor of a list argument of which some may be absent.
     ///
     /// # Panics
     /// As [`KernelCall::device_view`].
-    pub fn optional_device_views<T: Element>(&self, index: usize) -> Scratch<Option<DeviceView<'a, T>>> {
-        let tensors = self.args()[index].optional_tensors().iter();
-        tensors.map(|tensor| tensor.as_ref().map(described)).collect()
+    pub fn optional_device_views(&self, index: usize) -> Scratch<Option<DeviceView<'a>>> {
+        let view = |tensor| DeviceView(Described::of(tensor));
+        self.args()[index].optional_tensors().iter().map(|tensor| tensor.as_ref().map(view)).collect()
     }
 
     /// An output's elements, for writing.
     ///
     /// # Panics
-    /// If the output's dtype is not `T`'s, or it is in host memory.
-    pub fn device_view_mut<T: Element>(&self, index: usize) -> DeviceViewMut<'a, T> {
-        described_mut(&self.device_results()[index])
+    /// If it is in host memory.
+    pub fn device_view_mut(&self, index: usize) -> DeviceViewMut<'a> {
+        DeviceViewMut(Described::of(&self.device_results()[index]))
     }
 
     /// The elements of an output that may be absent, for writing.
@@ -130,7 +132,7 @@ impl<'a> KernelCall<'a> {
     ///
     /// # Panics
     /// As [`KernelCall::device_view_mut`].
-    pub fn optional_device_view_mut<T: Element>(&self, index: usize) -> Result<Option<DeviceViewMut<'a, T>>> {
+    pub fn optional_device_view_mut(&self, index: usize) -> Result<Option<DeviceViewMut<'a>>> {
         let present = self.op().present_results(self.args())? & 1 << index != 0;
         Ok(present.then(|| self.device_view_mut(index)))
     }
@@ -139,26 +141,11 @@ impl<'a> KernelCall<'a> {
     ///
     /// # Panics
     /// As [`KernelCall::device_view_mut`].
-    pub fn device_views_mut<T: Element>(&self) -> Scratch<DeviceViewMut<'a, T>> {
-        self.device_results().iter().map(described_mut).collect()
+    pub fn device_views_mut(&self) -> Scratch<DeviceViewMut<'a>> {
+        self.device_results().iter().map(|tensor| DeviceViewMut(Described::of(tensor))).collect()
     }
 
     fn device_results(&self) -> &'a [Tensor] {
         self.device_outputs().expect("a kernel of a device computes with its memory")
     }
-}
-
-fn described<'a, T: Element>(tensor: &'a Tensor) -> DeviceView<'a, T> {
-    check::<T>(tensor);
-    DeviceView(Described::of(tensor), PhantomData)
-}
-
-fn described_mut<'a, T: Element>(tensor: &'a Tensor) -> DeviceViewMut<'a, T> {
-    check::<T>(tensor);
-    DeviceViewMut(Described::of(tensor), PhantomData)
-}
-
-fn check<T: Element>(tensor: &Tensor) {
-    assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's type differs from the declared one");
-    assert!(!tensor.is_on_host(), "a kernel of a device was given memory of the host");
 }

@@ -31,45 +31,61 @@ impl Parameter {
 }
 
 /// Views as kernels of a backend take them: their types, and the functions of a call that give them.
+#[derive(Clone, Copy)]
 pub(super) struct Views {
     prefix: &'static str,
     method: &'static str,
+    /// Whether kernels are generic over the types of elements. Those of devices are not: what the device runs is made for a
+    /// dtype when it is first needed, and one function serves all.
+    pub typed: bool,
 }
 
 impl Views {
     pub fn of(backend: Backend) -> Views {
         match backend {
-            Backend::Cpu => Views { prefix: "", method: "" },
-            _ => Views { prefix: "Device", method: "device_" },
+            Backend::Cpu => Views { prefix: "", method: "", typed: true },
+            _ => Views { prefix: "Device", method: "device_", typed: false },
         }
     }
 
-    /// The type for reading, and that for writing.
-    pub fn types(&self) -> [TokenStream; 2] {
-        ["View", "ViewMut"].map(|name| {
-            let name = format_ident!("{}{name}", self.prefix);
-            quote!(rt::#name)
-        })
+    /// The type for reading elements.
+    pub fn read(self, element: &TokenStream) -> TokenStream {
+        self.view("View", element)
+    }
+
+    /// The type for writing elements.
+    pub fn write(self, element: &TokenStream) -> TokenStream {
+        self.view("ViewMut", element)
+    }
+
+    fn view(self, name: &str, element: &TokenStream) -> TokenStream {
+        let name = format_ident!("{}{name}", self.prefix);
+        match self.typed {
+            true => quote!(rt::#name<'_, #element>),
+            false => quote!(rt::#name<'_>),
+        }
     }
 
     /// A function of a call: `view`, `optional_view` and so on.
-    pub fn function(&self, optional: bool, name: &str) -> Ident {
+    pub fn function(self, optional: bool, name: &str) -> Ident {
         format_ident!("{}{}{name}", if optional { "optional_" } else { "" }, self.method)
+    }
+
+    /// The type parameters of a kernel whose views have these.
+    pub fn generics(self, types: Vec<Ident>) -> Vec<Ident> {
+        if self.typed { types } else { Vec::new() }
     }
 }
 
-/// The parameters of a Rust kernel that takes these arguments, generic over `T`.
+/// The parameters of a Rust kernel that takes these arguments; types of elements are given in terms of `T`.
 pub(super) fn parameters(op: &Op, arguments: &[usize], backend: Backend) -> Vec<Parameter> {
-    let [view_type, view_mut_type] = Views::of(backend).types();
+    let views = Views::of(backend);
     let given = arguments.iter().map(|&index| {
         let arg = &op.args[index];
         // Of elements of any type, `T` says nothing.
         let view = match arg.element {
             Element::Any => quote!(rt::Untyped<'_>),
-            element => {
-                let element = element_type(element);
-                quote!(#view_type<'_, #element>)
-            }
+            element => views.read(&element_type(element)),
         };
         let ty = match (&arg.ty.kind, arg.ty.optional) {
             (Kind::Tensor, false) => view,
@@ -81,11 +97,11 @@ pub(super) fn parameters(op: &Op, arguments: &[usize], backend: Backend) -> Vec<
         Parameter { name: parameter(arg), ty }
     });
     let written = op.outputs.iter().enumerate().map(|(index, output)| {
-        let element = element_type(output.element);
+        let view = views.write(&element_type(output.element));
         let ty = match output.ty.kind {
-            Kind::Tensors => quote!(&mut [#view_mut_type<'_, #element>]),
-            _ if output.ty.optional => quote!(Option<#view_mut_type<'_, #element>>),
-            _ => quote!(#view_mut_type<'_, #element>),
+            Kind::Tensors => quote!(&mut [#view]),
+            _ if output.ty.optional => quote!(Option<#view>),
+            _ => view,
         };
         Parameter { name: header::output_name(op, index), ty }
     });
@@ -122,7 +138,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
         _ => quote!(call.#view_mut(#index)),
     });
     let values: Vec<TokenStream> = given.chain(written).collect();
-    let generics = [format_ident!("T")];
+    let generics = views.generics(vec![format_ident!("T")]);
     let types = parameters(op, arguments, backend);
     // The kernel's type says what `T` is, unless every tensor has an element type of its own.
     let inputs = arguments.iter().map(|&index| op.args[index].element);
@@ -133,8 +149,9 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
     let first = plainest_dtype(op, backend).map(|dtype| vec![rust_type(dtype)]);
     let declared = Declared { generics: &generics, parameters: &types, values: &values, first, inferred };
     let definition = definition(generation, op, kernel, &declared);
-    let Names { function: module, kernel, .. } = Names::of(op, backend);
-    Adapter { definition, entries: Entries::Generic { module, kernel } }
+    let Names { function: module, kernel, one, .. } = Names::of(op, backend);
+    let entries = if views.typed { Entries::Generic { module, kernel } } else { Entries::Function(one) };
+    Adapter { definition, entries }
 }
 
 /// The declaration of a kernel.
@@ -159,6 +176,8 @@ pub(super) struct Names {
     place: Ident,
     /// The kernel, by a name that stays when lines are added above the entry.
     kernel: Ident,
+    /// The function of the table, of a kernel that is one for all element types.
+    one: Ident,
 }
 
 impl Names {
@@ -170,12 +189,16 @@ impl Names {
             .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
             .collect();
         let place = row_part(op, backend, &format!("at_{}", place.trim_matches('_').to_lowercase()));
-        Names { function, place, kernel: row_part(op, backend, "in_rust") }
+        let [kernel, one] = ["in_rust", "for_all"].map(|part| row_part(op, backend, part));
+        Names { function, place, kernel, one }
     }
 
     /// The call of the kernel for some element types.
-    pub fn call(&self, types: &[TokenStream]) -> TokenStream {
-        let Names { function, kernel, .. } = self;
+    pub fn call(&self, views: Views, types: &[TokenStream]) -> TokenStream {
+        let Names { function, kernel, one, .. } = self;
+        if !views.typed {
+            return quote!(#one(call));
+        }
         quote!(#function::Any(#kernel::<#(#types),*>, std::marker::PhantomData::<(#(#types,)*)>).run_declared(call))
     }
 }
@@ -193,20 +216,26 @@ pub(super) fn definition(
         Ok(path) => quote!(#root::#path),
         Err(error) => return error.to_compile_error(),
     };
-    let Names { function, place, kernel } = Names::of(op, kernel.backend);
+    let Names { function, place, kernel: name, one } = Names::of(op, kernel.backend);
     let signature = parameters.iter().map(Parameter::declared);
-    let assertion = first.as_ref().map(|types| {
+    let typed = Views::of(kernel.backend).typed;
+    let assertion = first.as_ref().filter(|_| typed).map(|types| {
         let explicit = if *inferred { quote!() } else { quote!(::<#(#types),*>) };
         quote!(const _: KernelFn = |call| #function #explicit(call, #place::<#(#types),*>);)
     });
+    // Of one function, the exact type is the only one.
+    let one = (!typed)
+        .then(|| quote!(fn #one(call: &KernelCall<'_>) -> rt::Result<()> { #function(call, #place) }));
+    let name = typed.then(|| quote!(use #place as #name;));
     quote! {
         use #path as #place;
-        use #place as #kernel;
+        #name
 
         rt::rust_kernel! {
             fn #function<#(#generics),*>(#(#signature),*) -> rt::Result<()> = |call| [#(#values),*];
         }
 
         #assertion
+        #one
     }
 }

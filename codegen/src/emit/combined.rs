@@ -38,7 +38,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
                 let dtype = super::names::ident(dtype.ident());
                 quote!(call.args()[#argument].tensor().dtype() == DType::#dtype)
             });
-            let run = names.call(&types_of_row(row, &taken));
+            let run = names.call(views, &types_of_row(row, &taken));
             match conditions.reduce(|all, one| quote!(#all && #one)) {
                 Some(conditions) => quote!(if #conditions { return #run; }),
                 None => quote!(if !call.args().is_empty() { return #run; }),
@@ -56,7 +56,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
 
 /// The type parameters of a kernel that takes these arguments, and its parameters: `name: type`.
 pub(super) fn parameters(op: &Op, arguments: &[usize], backend: Backend) -> (Vec<Ident>, Vec<Parameter>) {
-    let [view_type, view_mut_type] = Views::of(backend).types();
+    let views = Views::of(backend);
     let mut generics = Vec::new();
     let mut generic = || {
         let next = format_ident!("T{}", generics.len());
@@ -69,7 +69,7 @@ pub(super) fn parameters(op: &Op, arguments: &[usize], backend: Backend) -> (Vec
         let name = parameter(arg);
         let ty = if arg.ty.is_tensor() {
             let element = generic();
-            quote!(#view_type<'_, #element>)
+            views.read(&quote!(#element))
         } else {
             bind::borrowed_type(&arg.ty)
         };
@@ -77,9 +77,9 @@ pub(super) fn parameters(op: &Op, arguments: &[usize], backend: Backend) -> (Vec
     }
     for index in 0..op.outputs.len() {
         let (name, element) = (header::output_name(op, index), generic());
-        types.push(Parameter { name, ty: quote!(#view_mut_type<'_, #element>) });
+        types.push(Parameter { name, ty: views.write(&quote!(#element)) });
     }
-    (generics, types)
+    (views.generics(generics), types)
 }
 
 fn types_of_row(row: &Combination, taken: &[usize]) -> Vec<TokenStream> {

@@ -2,9 +2,9 @@
 
 use opsmith_core::Backend;
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 
-use super::adapter::Parameter;
+use super::adapter::{Parameter, Views};
 use super::{adapter, api, bind, combined};
 use crate::analysis::naming::Form;
 use crate::model::Op;
@@ -50,18 +50,20 @@ pub fn rust_kernel_parameters(op: &Op) -> Vec<String> {
 pub fn rust_kernel_signature(op: &Op, name: &str, arguments: &[usize], backend: Backend) -> String {
     let (generics, parameters) = rust_kernel(op, arguments, backend);
     let generics: Vec<String> = generics.iter().map(|generic| format!("{generic}: Element")).collect();
-    format!("pub fn {name}<{}>({}) -> Result<()>", generics.join(", "), parameters.join(", "))
+    let generics = if generics.is_empty() { String::new() } else { format!("<{}>", generics.join(", ")) };
+    format!("pub fn {name}{generics}({}) -> Result<()>", parameters.join(", "))
 }
 
 /// The type parameters and the parameters of a Rust kernel.
 fn rust_kernel(op: &Op, arguments: &[usize], backend: Backend) -> (Vec<String>, Vec<String>) {
     let (generics, parameters) = if op.combinations.is_empty() {
-        (vec!["T".to_owned()], adapter::parameters(op, arguments, backend))
+        let generics = Views::of(backend).generics(vec![format_ident!("T")]);
+        (generics, adapter::parameters(op, arguments, backend))
     } else {
         // A type for each tensor, because rows of dtypes say which go together.
-        let (generics, parameters) = combined::parameters(op, arguments, backend);
-        (generics.iter().map(ToString::to_string).collect(), parameters)
+        combined::parameters(op, arguments, backend)
     };
+    let generics = generics.iter().map(ToString::to_string).collect();
     let text = |parameter: Parameter| {
         let parameter = parameter.declared();
         let function = one_line(quote!(pub fn f(#parameter) {}));
@@ -84,7 +86,7 @@ fn one_line(item: TokenStream) -> String {
 /// The number of element types and the types of the parameters of a backend's Rust kernel that takes these arguments.
 pub fn kernel_parameter_types(op: &Op, arguments: &[usize], backend: Backend) -> (usize, Vec<TokenStream>) {
     let (generics, parameters) = match op.combinations.is_empty() {
-        true => (1, adapter::parameters(op, arguments, backend)),
+        true => (usize::from(Views::of(backend).typed), adapter::parameters(op, arguments, backend)),
         false => {
             let (generics, parameters) = combined::parameters(op, arguments, backend);
             (generics.len(), parameters)

@@ -9,7 +9,7 @@ use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
 
-use super::launch::strided;
+use super::launch::{strided, with_float};
 use super::scratch::Room;
 use crate::cpu::attention::{check_sizes, expect_results};
 use crate::cpu::expect_sizes;
@@ -55,11 +55,11 @@ struct Attention<C> {
 /// An operand: address and strides; `None` if it is absent.
 type Operand<'a> = Option<(*const c_void, &'a [i64])>;
 
-fn operand<'a, T: Element>(view: &DeviceView<'a, T>) -> Operand<'a> {
+fn operand<'a>(view: &DeviceView<'a>) -> Operand<'a> {
     Some((view.address().cast(), view.strides()))
 }
 
-fn operand_mut<'a, T: Element>(view: &DeviceViewMut<'a, T>) -> Operand<'a> {
+fn operand_mut<'a>(view: &DeviceViewMut<'a>) -> Operand<'a> {
     Some((view.address().cast_const().cast(), view.strides()))
 }
 
@@ -138,16 +138,17 @@ impl<C: Element> Attention<C> {
 /// # Errors
 /// If the sizes do not belong together, or errors of the device.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn attention<T: Element>(
-    query: DeviceView<'_, T>,
-    key: DeviceView<'_, T>,
-    value: DeviceView<'_, T>,
-    attn_mask: Option<DeviceView<'_, T>>,
+pub fn attention(
+    query: DeviceView<'_>,
+    key: DeviceView<'_>,
+    value: DeviceView<'_>,
+    attn_mask: Option<DeviceView<'_>>,
     is_causal: bool,
     scale: Option<f64>,
-    out: DeviceViewMut<'_, T>,
-    logsumexp: DeviceViewMut<'_, f64>,
+    out: DeviceViewMut<'_>,
+    logsumexp: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = query.dtype();
     let sizes = [query.sizes(), key.sizes(), value.sizes()];
     check_sizes(sizes, attn_mask.map(|mask| mask.sizes()))?;
     expect_results(query.sizes(), value.sizes(), out.sizes(), logsumexp.sizes())?;
@@ -158,10 +159,12 @@ pub fn attention<T: Element>(
     operands[MASK] = attn_mask.as_ref().and_then(operand);
     operands[OUT] = operand_mut(&out);
     operands[LOGARITHM] = operand_mut(&logsumexp);
-    let parameter = Attention::<T::Compute>::new(sizes, operands, is_causal, scale)?;
-    let (rows, columns) = (parameter.queries, parameter.width);
-    // SAFETY: the sizes were checked, and the views vouch for their elements.
-    unsafe { parameter.launch(out.device(), T::DTYPE, (0, "run_attention"), rows, columns) }
+    with_float!(dtype, C => {
+        let parameter = Attention::<C>::new(sizes, operands, is_causal, scale)?;
+        let (rows, columns) = (parameter.queries, parameter.width);
+        // SAFETY: the sizes were checked, and the views vouch for their elements.
+        unsafe { parameter.launch(out.device(), dtype, (0, "run_attention"), rows, columns) }
+    })
 }
 
 /// From the gradients of results and logarithms, those of [`attention`] by `query`, `key`, `value` and `attn_mask`; those that
@@ -170,23 +173,24 @@ pub fn attention<T: Element>(
 /// # Errors
 /// As [`attention`].
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn attention_backward<T: Element>(
-    grad_out: DeviceView<'_, T>,
-    grad_logsumexp: Option<DeviceView<'_, f64>>,
-    query: DeviceView<'_, T>,
-    key: DeviceView<'_, T>,
-    value: DeviceView<'_, T>,
-    attn_mask: Option<DeviceView<'_, T>>,
-    out: DeviceView<'_, T>,
-    logsumexp: DeviceView<'_, f64>,
+pub fn attention_backward(
+    grad_out: DeviceView<'_>,
+    grad_logsumexp: Option<DeviceView<'_>>,
+    query: DeviceView<'_>,
+    key: DeviceView<'_>,
+    value: DeviceView<'_>,
+    attn_mask: Option<DeviceView<'_>>,
+    out: DeviceView<'_>,
+    logsumexp: DeviceView<'_>,
     is_causal: bool,
     scale: Option<f64>,
     output_mask: &[bool],
-    grad_query: DeviceViewMut<'_, T>,
-    grad_key: DeviceViewMut<'_, T>,
-    grad_value: DeviceViewMut<'_, T>,
-    grad_mask: DeviceViewMut<'_, T>,
+    grad_query: DeviceViewMut<'_>,
+    grad_key: DeviceViewMut<'_>,
+    grad_value: DeviceViewMut<'_>,
+    grad_mask: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_out.dtype();
     let sizes = [query.sizes(), key.sizes(), value.sizes()];
     check_sizes(sizes, attn_mask.map(|mask| mask.sizes()))?;
     expect_results(query.sizes(), value.sizes(), out.sizes(), logsumexp.sizes())?;
@@ -213,12 +217,13 @@ pub fn attention_backward<T: Element>(
         operands[GRADS + number] = of.and_then(|_| operand_mut(grad));
     }
     let device = grad_out.device();
-    let mut parameter = Attention::<T::Compute>::new(sizes, operands, is_causal, scale)?;
-    let products = parameter.heads.count * parameter.queries;
-    let memory = Room::new::<T::Compute>(device, products)?;
-    parameter.products = memory.address();
-    // SAFETY: the sizes were checked, and the views vouch for their elements; there is room for each product.
-    unsafe { launch_backward(&parameter, device, T::DTYPE) }
+    with_float!(dtype, C => {
+        let mut parameter = Attention::<C>::new(sizes, operands, is_causal, scale)?;
+        let memory = Room::new::<C>(device, parameter.heads.count * parameter.queries)?;
+        parameter.products = memory.address();
+        // SAFETY: the sizes were checked, and the views vouch for their elements; there is room for each product.
+        unsafe { launch_backward(&parameter, device, dtype) }
+    })
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 
 use opsmith_runtime::backend::{Elements, Work};
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Layout, Result, Scalar};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Layout, Result, Scalar};
 
 use super::moves::{Part, copy, fill};
 use super::scratch::Room;
@@ -15,11 +15,11 @@ use crate::views;
 ///
 /// # Errors
 /// If the pieces do not fill the output, or errors of the device.
-pub fn split_with_sizes_backward<T: Element>(
-    grads: &[Option<DeviceView<'_, T>>],
+pub fn split_with_sizes_backward(
+    grads: &[Option<DeviceView<'_>>],
     split_sizes: &[i64],
     dim: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     put_parts(grads, views::parts_of_sizes(&layout_of(&out), split_sizes, dim)?, &out)
 }
@@ -28,18 +28,14 @@ pub fn split_with_sizes_backward<T: Element>(
 ///
 /// # Errors
 /// If there are not as many slices as the output has, or errors of the device.
-pub fn unbind_backward<T: Element>(
-    grads: &[Option<DeviceView<'_, T>>],
-    dim: i64,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn unbind_backward(grads: &[Option<DeviceView<'_>>], dim: i64, out: DeviceViewMut<'_>) -> Result<()> {
     put_parts(grads, views::slices(&layout_of(&out), dim)?, &out)
 }
 
-fn put_parts<T: Element>(
-    grads: &[Option<DeviceView<'_, T>>],
+fn put_parts(
+    grads: &[Option<DeviceView<'_>>],
     parts: impl ExactSizeIterator<Item = Result<Layout>>,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
     check_count(grads.len(), parts.len())?;
     for (grad, part) in grads.iter().zip(parts) {
@@ -66,12 +62,12 @@ fn put_parts<T: Element>(
 ///
 /// # Errors
 /// If the windows' shape is not the gradient's, or errors of the device.
-pub fn unfold_backward<T: Element>(
-    grad_in: DeviceView<'_, T>,
+pub fn unfold_backward(
+    grad_in: DeviceView<'_>,
     dim: i64,
     size: i64,
     step: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let whole = layout_of(&out);
     let along = wrap_dim(dim, whole.sizes.len())?;
@@ -91,14 +87,14 @@ pub fn unfold_backward<T: Element>(
 ///
 /// # Errors
 /// If the gradient's shape is not `size`, strides are missing, or errors of the device.
-pub fn as_strided_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
+pub fn as_strided_backward(
+    grad_output: DeviceView<'_>,
     strides: &[i64],
     offset: i64,
     size: &[i64],
     stride: &[i64],
     storage_offset: Option<i64>,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     expect_sizes(grad_output.sizes(), size)?;
     let input = shown(out.sizes(), strides, offset)?;
@@ -111,14 +107,14 @@ pub fn as_strided_backward<T: Element>(
 ///
 /// # Errors
 /// If the input's shape is not `input_sizes`, strides are missing, or errors of the device.
-pub fn as_strided_backward_backward<T: Element>(
-    input: DeviceView<'_, T>,
+pub fn as_strided_backward_backward(
+    input: DeviceView<'_>,
     input_sizes: &[i64],
     strides: &[i64],
     offset: i64,
     stride: &[i64],
     storage_offset: Option<i64>,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     expect_sizes(input.sizes(), input_sizes)?;
     let layout = shown(input_sizes, strides, offset)?;
@@ -128,13 +124,14 @@ pub fn as_strided_backward_backward<T: Element>(
 
 /// Adds elements up in the memory that `from` shows, and writes the part of it that `to` shows; memory that `shared` shows
 /// several times is divided by that number.
-fn through_memory<T: Element>(
-    elements: &DeviceView<'_, T>,
+fn through_memory(
+    elements: &DeviceView<'_>,
     from: &Layout,
     to: &Layout,
     shared: &Layout,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = elements.dtype();
     let whole = Part { sizes: out.sizes(), strides: out.strides(), offset: 0 };
     let (Some((low, high)), Some((to_low, to_high))) = (from.extent(), to.extent()) else {
         // SAFETY: the whole output.
@@ -142,27 +139,31 @@ fn through_memory<T: Element>(
     };
     let (low, device) = (low.min(to_low), out.device());
     let reach = high.max(to_high).saturating_sub(low) as u64;
-    let memory = Room::filled::<T>(device, reach, Scalar::Int(0))?;
+    let memory = Room::filled(device, dtype, reach, Scalar::Int(0))?;
     let start = elements.address().cast_mut().cast();
-    let addends = Elements { start, dtype: T::DTYPE, sizes: elements.sizes(), strides: elements.strides() };
+    let addends = Elements { start, dtype, sizes: elements.sizes(), strides: elements.strides() };
     // SAFETY: the memory has all places of the layouts.
-    unsafe { add(device, &memory, (from, low, size_of::<T>()), addends)? };
+    unsafe { add(device, &memory, (from, low, dtype.size()), addends)? };
     let cells = |room: &Room, layout: &Layout, bytes: usize| {
         room.address::<u8>().wrapping_offset((layout.offset - low) as isize * bytes as isize)
     };
     // Of memory that is shown once at most, every count is 1 or 0.
-    let counts =
-        Room::filled::<f64>(device, if shared.has_internal_overlap() { reach } else { 1 }, Scalar::Int(0))?;
+    let counts = Room::filled(
+        device,
+        DType::F64,
+        if shared.has_internal_overlap() { reach } else { 1 },
+        Scalar::Int(0),
+    )?;
     let mut of_counts = (counts.address::<u8>(), opsmith_runtime::Dims::from_elem(0, to.sizes.len()));
     if shared.has_internal_overlap() {
-        let one = Room::filled::<f64>(device, 1, Scalar::Int(1))?;
+        let one = Room::filled(device, DType::F64, 1, Scalar::Int(1))?;
         let none = opsmith_runtime::Dims::from_elem(0, shared.sizes.len());
         let ones = Elements { start: one.address(), dtype: DType::F64, sizes: &shared.sizes, strides: &none };
         // SAFETY: there is a count for each place.
         unsafe { add(device, &counts, (shared, low, size_of::<f64>()), ones)? };
         of_counts = (cells(&counts, to, size_of::<f64>()), to.strides.clone());
     }
-    let elements = (cells(&memory, to, size_of::<T>()).cast_const().cast(), &to.strides[..]);
+    let elements = (cells(&memory, to, dtype.size()).cast_const().cast(), &to.strides[..]);
     // SAFETY: the places that `to` shows are in the memory.
     unsafe { divide_shared(out, [elements, (of_counts.0.cast_const().cast(), &of_counts.1[..])]) }
 }
@@ -184,6 +185,6 @@ unsafe fn add(
     unsafe { work.runtime().accumulate(work.queue(), to, addends) }
 }
 
-fn layout_of<T: Element>(out: &DeviceViewMut<'_, T>) -> Layout {
+fn layout_of(out: &DeviceViewMut<'_>) -> Layout {
     Layout { sizes: out.sizes().into(), strides: out.strides().into(), offset: 0 }
 }

@@ -1,10 +1,12 @@
 //! Running sums, and elements that a mask picks.
 
+use std::ffi::c_void;
+
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Result, Scalar};
 
-use super::launch::{each, line, merged, strided};
+use super::launch::{bits, each, line, merged, strided};
 use super::scratch::{Dense, Room, write_dense};
 use crate::cpu::pick::together;
 use crate::cpu::{broadcast_strides, expect_sizes};
@@ -120,7 +122,8 @@ pub(super) unsafe fn write_places(
 ///
 /// # Errors
 /// If the output has not a column for each dimension, or errors of the device.
-pub fn nonzero<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, i64>) -> Result<()> {
+pub fn nonzero(self_: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = self_.dtype();
     let found = out.sizes().first().copied().unwrap_or(0);
     expect_sizes(out.sizes(), &[found, self_.sizes().len() as i64])?;
     if out.numel() == 0 {
@@ -129,8 +132,15 @@ pub fn nonzero<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, i64>
     let (device, sizes) = (self_.device(), self_.sizes());
     // SAFETY: the elements of the operand, and the rows of the output.
     unsafe {
-        let sums = counted(device, T::DTYPE, self_.address().cast(), sizes, self_.strides())?;
-        write_places(device, &sums, sizes, out.address(), found as u64, [out.strides()[0], out.strides()[1]])
+        let sums = counted(device, dtype, self_.address().cast(), sizes, self_.strides())?;
+        write_places(
+            device,
+            &sums,
+            sizes,
+            out.address().cast(),
+            found as u64,
+            [out.strides()[0], out.strides()[1]],
+        )
     }
 }
 
@@ -138,29 +148,26 @@ pub fn nonzero<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, i64>
 ///
 /// # Safety
 /// The elements have the sizes and strides, the sums are those of their mask, and there is room for `most` of them.
-unsafe fn write_picked<T: Element>(
+unsafe fn write_picked(
+    dtype: DType,
     device: Device,
     sums: &Room,
-    (first, sizes, strides): (*const T, &[i64], &[i64]),
-    (out, most, step): (*mut T, u64, i64),
+    (first, sizes, strides): (*const c_void, &[i64], &[i64]),
+    (out, most, step): (*mut c_void, u64, i64),
     strict: bool,
 ) -> Result<()> {
     let own = contiguous_strides(sizes);
     let places = merged(sizes, [(sums.address::<u64>().cast_const().cast(), &own), (first.cast(), strides)])?;
     let parameter = Picked { places, out: out.cast(), most, step, strict: u64::from(strict) };
     // SAFETY: the struct has the fields of `compact.cuh`; the caller's promise.
-    unsafe { each(&PROGRAM, device, (2, "Picked"), <T::Bits as Element>::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, device, (2, "Picked"), bits(dtype), &places, &parameter) }
 }
 
 /// The elements where the mask holds, both broadcast, in row-major order.
 ///
 /// # Errors
 /// If the two do not broadcast, or errors of the device.
-pub fn masked_select<T: Element>(
-    self_: DeviceView<'_, T>,
-    mask: DeviceView<'_, bool>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn masked_select(self_: DeviceView<'_>, mask: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     let sizes = together(self_.sizes(), mask.sizes());
     let own = broadcast_strides(self_.sizes(), self_.strides(), &sizes)?;
     let others = broadcast_strides(mask.sizes(), mask.strides(), &sizes)?;
@@ -174,7 +181,7 @@ pub fn masked_select<T: Element>(
     unsafe {
         let sums = counted(device, DType::Bool, mask.address().cast(), &sizes, &others)?;
         let to = (out.address(), most, out.strides()[0]);
-        write_picked(device, &sums, (self_.address(), &sizes, &own), to, true)
+        write_picked(self_.dtype(), device, &sums, (self_.address(), &sizes, &own), to, true)
     }
 }
 
@@ -182,25 +189,25 @@ pub fn masked_select<T: Element>(
 ///
 /// # Errors
 /// If the mask does not broadcast to the tensor's shape, or errors of the device.
-pub fn masked_scatter_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
-    mask: DeviceView<'_, bool>,
-    out: DeviceViewMut<'_, T>,
+pub fn masked_scatter_backward(
+    grad_output: DeviceView<'_>,
+    mask: DeviceView<'_>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_output.dtype();
     let (device, sizes) = (grad_output.device(), grad_output.sizes());
     let strides = broadcast_strides(mask.sizes(), mask.strides(), sizes)?;
     let most = out.numel() as u64;
     write_dense(out, |first| {
         let whole = [most as i64];
         let (to, work) = (first.cast(), opsmith_runtime::backend::Work::on(device)?);
-        let to =
-            opsmith_runtime::backend::Elements { start: to, dtype: T::DTYPE, sizes: &whole, strides: &[1] };
+        let to = opsmith_runtime::backend::Elements { start: to, dtype, sizes: &whole, strides: &[1] };
         // SAFETY: the elements of both operands, and of the output.
         unsafe {
             work.runtime().fill(work.queue(), to, Scalar::Int(0))?;
             let sums = counted(device, DType::Bool, mask.address().cast(), sizes, &strides)?;
             let from = (grad_output.address(), sizes, grad_output.strides());
-            write_picked(device, &sums, from, (first, most, 1), false)
+            write_picked(dtype, device, &sums, from, (first, most, 1), false)
         }
     })
 }
@@ -210,12 +217,13 @@ pub fn masked_scatter_backward<T: Element>(
 ///
 /// # Errors
 /// If they do not broadcast, or errors of the device.
-pub fn masked_scatter<T: Element>(
-    self_: DeviceView<'_, T>,
-    mask: DeviceView<'_, bool>,
-    source: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
+pub fn masked_scatter(
+    self_: DeviceView<'_>,
+    mask: DeviceView<'_>,
+    source: DeviceView<'_>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = self_.dtype();
     let (device, sizes) = (out.device(), out.sizes());
     let from: Dims = broadcast_strides(self_.sizes(), self_.strides(), sizes)?;
     let of_mask: Dims = broadcast_strides(mask.sizes(), mask.strides(), sizes)?;
@@ -235,5 +243,5 @@ pub fn masked_scatter<T: Element>(
     )?;
     let parameter = Replaced { places, source: elements.address.cast(), most: source.numel() as u64 };
     // SAFETY: the struct has the fields of `compact.cuh`; no more than the source's elements are read.
-    unsafe { each(&PROGRAM, device, (4, "Replaced"), <T::Bits as Element>::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, device, (4, "Replaced"), bits(dtype), &places, &parameter) }
 }

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Error, Result, Scalar};
 
 use super::launch::{each, strided};
 use super::moves::{Part, fill};
@@ -25,8 +25,8 @@ static PROGRAM: DeviceProgram =
 /// Field by field as in `convolution.cuh`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Convolution<C> {
-    shape: ProductShape<C>,
+struct Convolution {
+    shape: ProductShape,
     large: Images,
     small: Images,
     weight: Images,
@@ -39,32 +39,22 @@ struct Convolution<C> {
     dense: u64,
 }
 
-impl<C: Element> Product for Convolution<C> {
-    type Sum = C;
-
-    fn shape(&mut self) -> &mut ProductShape<C> {
-        &mut self.shape
-    }
-}
+// SAFETY: the shape is the first field.
+unsafe impl Product for Convolution {}
 
 /// Field by field as in `convolution.cuh`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Channels<C> {
-    shape: ProductShape<C>,
+struct Channels {
+    shape: ProductShape,
     images: Images,
     places: [u64; 3],
     out: *const c_void,
     out_stride: i64,
 }
 
-impl<C: Element> Product for Channels<C> {
-    type Sum = C;
-
-    fn shape(&mut self) -> &mut ProductShape<C> {
-        &mut self.shape
-    }
-}
+// SAFETY: the shape is the first field.
+unsafe impl Product for Channels {}
 
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -99,18 +89,19 @@ enum Direction {
 /// # Errors
 /// If the shapes or parameters do not fit, or errors of the device.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn convolution<T: Element>(
-    input: DeviceView<'_, T>,
-    weight: DeviceView<'_, T>,
-    bias: Option<DeviceView<'_, T>>,
+pub fn convolution(
+    input: DeviceView<'_>,
+    weight: DeviceView<'_>,
+    bias: Option<DeviceView<'_>>,
     stride: &[i64],
     padding: &[i64],
     dilation: &[i64],
     transposed: bool,
     _output_padding: &[i64],
     groups: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     let plan =
         Plan::new(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, transposed, groups)?;
     let channels = out.sizes()[1];
@@ -130,7 +121,7 @@ pub fn convolution<T: Element>(
     let dense = are_dense(&weight.sizes()[1..], &weight.strides()[1..]);
     let bias = bias.map(|bias| (bias.address().cast(), bias.strides()[0]));
     // SAFETY: the plan checked the sizes, and the views vouch for their elements.
-    unsafe { launch::<T>(&plan, direction, operands, dense, bias, out.device()) }
+    unsafe { launch(dtype, &plan, direction, operands, dense, bias, out.device()) }
 }
 
 /// The gradients of [`convolution`] for input, weight and bias; those not asked for in `output_mask` are zeros.
@@ -138,10 +129,10 @@ pub fn convolution<T: Element>(
 /// # Errors
 /// As [`convolution`].
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn convolution_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
-    input: DeviceView<'_, T>,
-    weight: DeviceView<'_, T>,
+pub fn convolution_backward(
+    grad_output: DeviceView<'_>,
+    input: DeviceView<'_>,
+    weight: DeviceView<'_>,
     stride: &[i64],
     padding: &[i64],
     dilation: &[i64],
@@ -149,10 +140,11 @@ pub fn convolution_backward<T: Element>(
     _output_padding: &[i64],
     groups: i64,
     output_mask: &[bool],
-    grad_input: DeviceViewMut<'_, T>,
-    grad_weight: DeviceViewMut<'_, T>,
-    grad_bias: DeviceViewMut<'_, T>,
+    grad_input: DeviceViewMut<'_>,
+    grad_weight: DeviceViewMut<'_>,
+    grad_bias: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_output.dtype();
     let (x_sizes, y_sizes) = (input.sizes(), grad_output.sizes());
     let plan = Plan::new(x_sizes, weight.sizes(), y_sizes, stride, padding, dilation, transposed, groups)?;
     let spatial = weight.sizes().len() - 2;
@@ -170,7 +162,7 @@ pub fn convolution_backward<T: Element>(
         let operands = [large, small, Images::of(&weight, spatial)];
         let dense = are_dense(&weight.sizes()[1..], &weight.strides()[1..]);
         // SAFETY: the plan checked the sizes, and the views vouch for their elements.
-        unsafe { launch::<T>(&plan, direction, operands, dense, None, device)? };
+        unsafe { launch(dtype, &plan, direction, operands, dense, None, device)? };
     } else {
         write_zeros(&grad_input)?;
     }
@@ -180,7 +172,7 @@ pub fn convolution_backward<T: Element>(
         let (large, small) = if transposed { (grad, x) } else { (x, grad) };
         let operands = [large, small, Images::of_mut(&grad_weight, spatial)];
         // SAFETY: the same.
-        unsafe { launch::<T>(&plan, Direction::OfWeight, operands, false, None, device)? };
+        unsafe { launch(dtype, &plan, Direction::OfWeight, operands, false, None, device)? };
     } else {
         write_zeros(&grad_weight)?;
     }
@@ -191,7 +183,8 @@ pub fn convolution_backward<T: Element>(
 ///
 /// # Safety
 /// Operands have the sizes of the plan and lie inside their memory on the device.
-unsafe fn launch<T: Element>(
+unsafe fn launch(
+    dtype: DType,
     plan: &Plan,
     direction: Direction,
     [large, small, weight]: [Images; 3],
@@ -211,9 +204,9 @@ unsafe fn launch<T: Element>(
     };
     let is_small = sliding.is_small() && [columns, inner].iter().all(|&number| number < 1 << 31);
     let number = if is_small { "u32" } else { "u64" };
-    let name = format!("{name}<opsmith::dtype::{}, opsmith::{number}>", T::DTYPE.ident());
+    let name = format!("{name}<opsmith::dtype::{}, opsmith::{number}>", dtype.ident());
     let (bias, bias_stride) = bias.unwrap_or((std::ptr::null(), 0));
-    let parameter = Convolution::<T::Compute> {
+    let parameter = Convolution {
         shape: ProductShape::new(stacks, rows, columns, inner),
         large,
         small,
@@ -227,35 +220,32 @@ unsafe fn launch<T: Element>(
         dense: u64::from(dense),
     };
     let number = direction as u32 * 2 + u32::from(is_small);
-    let functor = Functor { program: &PROGRAM, number, dtype: T::DTYPE, name: &name };
+    let functor = Functor { program: &PROGRAM, number, dtype, name: &name };
     // SAFETY: the caller's promise.
     unsafe { functor.product(device, parameter) }
 }
 
 /// The sums of each channel over samples and places.
-fn sum_channels<T: Element>(
-    grad: &DeviceView<'_, T>,
-    images: Images,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn sum_channels(grad: &DeviceView<'_>, images: Images, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = grad.dtype();
     let sizes = grad.sizes();
     expect_sizes(out.sizes(), &sizes[1..2])?;
     let places = spatial_sizes(sizes, sizes.len() - 2)?.map(|size| size as u64);
     let inner = sizes[0] as u64 * places.iter().product::<u64>();
-    let parameter = Channels::<T::Compute> {
+    let parameter = Channels {
         shape: ProductShape::new(1, sizes[1] as u64, 1, inner),
         images,
         places,
         out: out.address().cast_const().cast(),
         out_stride: out.strides()[0],
     };
-    let name = format!("Channels<opsmith::dtype::{}>", T::DTYPE.ident());
-    let functor = Functor { program: &PROGRAM, number: 6, dtype: T::DTYPE, name: &name };
+    let name = format!("Channels<opsmith::dtype::{}>", dtype.ident());
+    let functor = Functor { program: &PROGRAM, number: 6, dtype, name: &name };
     // SAFETY: the places are those of the views, which vouch for their elements.
     unsafe { functor.rows(out.device(), parameter, true) }
 }
 
-fn write_zeros<T: Element>(out: &DeviceViewMut<'_, T>) -> Result<()> {
+fn write_zeros(out: &DeviceViewMut<'_>) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
@@ -268,14 +258,15 @@ fn write_zeros<T: Element>(out: &DeviceViewMut<'_, T>) -> Result<()> {
 ///
 /// # Errors
 /// If the shapes or parameters do not fit, or errors of the device.
-pub fn im2col<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn im2col(
+    self_: DeviceView<'_>,
     kernel_size: &[i64],
     dilation: &[i64],
     padding: &[i64],
     stride: &[i64],
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = self_.dtype();
     let window = Window::new(2, kernel_size, stride, padding, dilation)?;
     let input = spatial_sizes(self_.sizes(), 2)?;
     let output = check_columns(window, input, self_.numel(), out.numel())?.output;
@@ -284,21 +275,22 @@ pub fn im2col<T: Element>(
     let places = strided(&sizes, [(out.address().cast_const().cast(), &strides)])?;
     let parameter = ToColumns { places, images: Images::of(&self_, 2), sliding };
     // SAFETY: the sizes were checked, and the views vouch for their elements.
-    unsafe { each(&PROGRAM, out.device(), (128, "ToColumns"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (128, "ToColumns"), dtype, &places, &parameter) }
 }
 
 /// The sum, at each place, of the columns' elements that [`im2col`] would have taken from it.
 ///
 /// # Errors
 /// As [`im2col`].
-pub fn col2im<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn col2im(
+    self_: DeviceView<'_>,
     kernel_size: &[i64],
     dilation: &[i64],
     padding: &[i64],
     stride: &[i64],
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = self_.dtype();
     let window = Window::new(2, kernel_size, stride, padding, dilation)?;
     let input = spatial_sizes(out.sizes(), 2)?;
     let output = check_columns(window, input, out.numel(), self_.numel())?.output;
@@ -307,7 +299,7 @@ pub fn col2im<T: Element>(
     let places = each_place(&out, 2)?;
     let parameter = FromColumns { places, columns: self_.address().cast(), strides, sliding };
     // SAFETY: the sizes were checked, and the views vouch for their elements.
-    unsafe { each(&PROGRAM, out.device(), (129, "FromColumns"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (129, "FromColumns"), dtype, &places, &parameter) }
 }
 
 /// Sizes and strides of columns: samples, which may be absent, elements and positions.

@@ -4,12 +4,11 @@ use std::ffi::c_void;
 
 use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Element, Result, Scratch};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Result, Scratch};
 
 use super::scratch::{Dense, DenseMut, Room, write_dense};
 use crate::cpu::ctc::{Sizes, expect_blank, expect_lengths};
 use crate::cpu::expect_sizes;
-use crate::cpu::float::Float;
 use crate::device::HEADERS;
 
 static PROGRAM: DeviceProgram = DeviceProgram::new("ctc.cuh", HEADERS, include_str!("../../cuda/ctc.cuh"));
@@ -87,15 +86,16 @@ impl Lists {
 ///
 /// # Errors
 /// If the shapes do not go together, or errors of the device, which reports a label that is no class.
-pub fn forward<T: Element<Compute: Float>>(
-    log_probs: DeviceView<'_, T>,
-    targets: DeviceView<'_, i64>,
+pub fn forward(
+    log_probs: DeviceView<'_>,
+    targets: DeviceView<'_>,
     input_lengths: &[i64],
     target_lengths: &[i64],
     blank: i64,
-    losses: DeviceViewMut<'_, T>,
-    log_alpha: DeviceViewMut<'_, T>,
+    losses: DeviceViewMut<'_>,
+    log_alpha: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = log_probs.dtype();
     let sizes =
         Sizes::new(log_probs.sizes(), targets.sizes(), log_alpha.sizes(), input_lengths, target_lengths)?;
     expect_blank(blank, sizes.classes as i64)?;
@@ -110,10 +110,10 @@ pub fn forward<T: Element<Compute: Float>>(
         alpha: alpha.address.cast(),
         losses: losses.address.cast(),
         work: work.address(),
-        ..lists.paths(&sizes, labels.address, blank)
+        ..lists.paths(&sizes, labels.address.cast(), blank)
     };
     // SAFETY: the operands have the sizes that the parameter says, and the work two numbers of each state.
-    unsafe { launch::<T>((0, "path_losses"), device, &paths)? };
+    unsafe { launch(dtype, (0, "path_losses"), device, &paths)? };
     losses.write()?;
     alpha.write()
 }
@@ -124,18 +124,19 @@ pub fn forward<T: Element<Compute: Float>>(
 /// # Errors
 /// As [`forward`].
 #[allow(clippy::too_many_arguments, reason = "the arguments are those of the operator")]
-pub fn backward<T: Element<Compute: Float>>(
-    grad: DeviceView<'_, T>,
-    log_probs: DeviceView<'_, T>,
-    targets: DeviceView<'_, i64>,
+pub fn backward(
+    grad: DeviceView<'_>,
+    log_probs: DeviceView<'_>,
+    targets: DeviceView<'_>,
     input_lengths: &[i64],
     target_lengths: &[i64],
-    losses: DeviceView<'_, T>,
-    log_alpha: DeviceView<'_, T>,
+    losses: DeviceView<'_>,
+    log_alpha: DeviceView<'_>,
     blank: i64,
     zero_infinity: bool,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad.dtype();
     let sizes =
         Sizes::new(log_probs.sizes(), targets.sizes(), log_alpha.sizes(), input_lengths, target_lengths)?;
     expect_sizes(grad.sizes(), &[sizes.samples as i64])?;
@@ -158,10 +159,10 @@ pub fn backward<T: Element<Compute: Float>>(
             work: work.address(),
             chains: chains.address(),
             zero_infinity: u64::from(zero_infinity),
-            ..lists.paths(&sizes, labels.address, blank)
+            ..lists.paths(&sizes, labels.address.cast(), blank)
         };
         // SAFETY: the operands have the sizes that the parameter says; work and chains are as `ctc.cuh` describes them.
-        unsafe { launch::<T>((1, "path_gradients"), device, &paths) }
+        unsafe { launch(dtype, (1, "path_gradients"), device, &paths) }
     })
 }
 
@@ -169,11 +170,8 @@ pub fn backward<T: Element<Compute: Float>>(
 ///
 /// # Errors
 /// If there is another number of lengths, or errors of the device.
-pub fn by_length<T: Element<Compute: Float>>(
-    losses: DeviceView<'_, T>,
-    lengths: &[i64],
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn by_length(losses: DeviceView<'_>, lengths: &[i64], out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = losses.dtype();
     expect_lengths(losses.numel(), lengths)?;
     expect_sizes(out.sizes(), losses.sizes())?;
     let device = out.device();
@@ -187,7 +185,7 @@ pub fn by_length<T: Element<Compute: Float>>(
             ..lists.paths(&sizes, std::ptr::null(), 0)
         };
         // SAFETY: there are as many losses as lengths.
-        unsafe { launch::<T>((2, "losses_by_length"), device, &paths) }
+        unsafe { launch(dtype, (2, "losses_by_length"), device, &paths) }
     })
 }
 
@@ -195,12 +193,12 @@ pub fn by_length<T: Element<Compute: Float>>(
 ///
 /// # Safety
 /// The operands that the kernel needs have the sizes of the parameter.
-unsafe fn launch<T: Element>((number, name): (u32, &str), device: Device, paths: &Paths) -> Result<()> {
+unsafe fn launch(dtype: DType, (number, name): (u32, &str), device: Device, paths: &Paths) -> Result<()> {
     if paths.samples == 0 {
         return Ok(());
     }
-    let number = number << 8 | T::DTYPE as u32;
-    let instance = || format!("OPSMITH_CTC(opsmith_kernel, {name}, dtype::{})", T::DTYPE.ident());
+    let number = number << 8 | dtype as u32;
+    let instance = || format!("OPSMITH_CTC(opsmith_kernel, {name}, dtype::{})", dtype.ident());
     let widest = paths.states.max(paths.classes).clamp(1, 256) as u32;
     let grid = Grid {
         blocks: [paths.samples as u32, 1, 1],

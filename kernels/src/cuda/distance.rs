@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Element, Error, Result, Scalar};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Error, Result, Scalar};
 
 use super::launch::{each, strided};
 use super::moves::{Part, fill};
@@ -93,7 +93,7 @@ struct PairDistancesBackward {
 }
 
 /// Strides of an operand's stack of matrices, broadcast to `batch`, then those of its rows and columns.
-fn stack<T: Element>(view: &DeviceView<'_, T>, batch: &[i64]) -> Result<(Dims, i64, i64)> {
+fn stack(view: &DeviceView<'_>, batch: &[i64]) -> Result<(Dims, i64, i64)> {
     let (outer, [row, column]) = view
         .strides()
         .split_last_chunk::<2>()
@@ -112,12 +112,8 @@ fn with(stack: &Dims, last: [i64; 2]) -> Dims {
 ///
 /// # Errors
 /// If `p` is negative or the shapes do not go together, or errors of the device.
-pub fn cdist_forward<T: Element>(
-    x1: DeviceView<'_, T>,
-    x2: DeviceView<'_, T>,
-    p: f64,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn cdist_forward(x1: DeviceView<'_>, x2: DeviceView<'_>, p: f64, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = x1.dtype();
     let norm = Norm::new(p)?;
     let sizes = out.sizes();
     Rows::new(x1.sizes(), x2.sizes(), sizes)?;
@@ -133,21 +129,22 @@ pub fn cdist_forward<T: Element>(
     let width = x1.sizes().last().copied().unwrap_or(0);
     let parameter = Distances { places, steps: [step1, step2], width, norm };
     // SAFETY: the struct has the fields of `distance.cuh`; the sizes were checked.
-    unsafe { each(&PROGRAM, out.device(), (0, "Distances"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (0, "Distances"), dtype, &places, &parameter) }
 }
 
 /// The gradient of [`cdist_forward`] for `x1`, broadcast to the result's stack of matrices.
 ///
 /// # Errors
 /// As [`cdist_forward`].
-pub fn cdist_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
-    x1: DeviceView<'_, T>,
-    x2: DeviceView<'_, T>,
+pub fn cdist_backward(
+    grad_output: DeviceView<'_>,
+    x1: DeviceView<'_>,
+    x2: DeviceView<'_>,
     p: f64,
-    cdist: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
+    cdist: DeviceView<'_>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_output.dtype();
     let norm = Norm::new(p)?;
     expect_sizes(cdist.sizes(), grad_output.sizes())?;
     Rows::new(x1.sizes(), x2.sizes(), grad_output.sizes())?;
@@ -181,34 +178,36 @@ pub fn cdist_backward<T: Element>(
     let parameter =
         DistancesBackward { places, steps, width, rows, second_step, grad_step, distance_step, norm };
     // SAFETY: as for `cdist_forward`.
-    unsafe { each(&PROGRAM, out.device(), (1, "DistancesBackward"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (1, "DistancesBackward"), dtype, &places, &parameter) }
 }
 
 /// The distances of each row of a matrix to the rows after it.
 ///
 /// # Errors
 /// If `p` is negative or `self` is not a matrix, or errors of the device.
-pub fn pdist_forward<T: Element>(self_: DeviceView<'_, T>, p: f64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn pdist_forward(self_: DeviceView<'_>, p: f64, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = self_.dtype();
     let norm = Norm::new(p)?;
     let pairs = pairs(&self_)?;
     expect_sizes(out.sizes(), &[count(pairs.rows)])?;
     let places = strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])?;
     let parameter = PairDistances { places, matrix: self_.address().cast(), pairs, norm };
     // SAFETY: as for `cdist_forward`.
-    unsafe { each(&PROGRAM, out.device(), (2, "PairDistances"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (2, "PairDistances"), dtype, &places, &parameter) }
 }
 
 /// The gradient of [`pdist_forward`].
 ///
 /// # Errors
 /// As [`pdist_forward`].
-pub fn pdist_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
-    self_: DeviceView<'_, T>,
+pub fn pdist_backward(
+    grad_output: DeviceView<'_>,
+    self_: DeviceView<'_>,
     p: f64,
-    pdist: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
+    pdist: DeviceView<'_>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_output.dtype();
     let norm = Norm::new(p)?;
     let pairs = pairs(&self_)?;
     expect_sizes(out.sizes(), self_.sizes())?;
@@ -226,10 +225,10 @@ pub fn pdist_backward<T: Element>(
         norm,
     };
     // SAFETY: as for `cdist_forward`.
-    unsafe { each(&PROGRAM, out.device(), (3, "PairDistancesBackward"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (3, "PairDistancesBackward"), dtype, &places, &parameter) }
 }
 
-fn pairs<T: Element>(view: &DeviceView<'_, T>) -> Result<Pairs> {
+fn pairs(view: &DeviceView<'_>) -> Result<Pairs> {
     let (rows, width) = matrix(view.sizes())?;
     let &[row_step, step] = view.strides() else { return Err(Error::shape("a matrix has two strides")) };
     Ok(Pairs { rows: rows as i64, width: width as i64, row_step, step })

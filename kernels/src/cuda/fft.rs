@@ -9,7 +9,7 @@ use num_complex::Complex64;
 use opsmith_runtime::backend::{Elements, Grid};
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Error, Result, Scratch};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Error, Result, Scratch};
 
 use super::launch::too_many_dims;
 use super::scratch::{Room, convert};
@@ -62,12 +62,12 @@ struct Transform {
 ///
 /// # Errors
 /// If a dimension is out of range, the normalisation another number, or errors of the device.
-pub fn fft_r2c<T: Element>(
-    self_: DeviceView<'_, T::Real>,
+pub fn fft_r2c(
+    self_: DeviceView<'_>,
     dim: &[i64],
     normalization: i64,
     onesided: bool,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let mut dims = distinct(dim, self_.sizes().len())?;
     let mut sizes = Dims::from_slice(self_.sizes());
@@ -94,12 +94,12 @@ pub fn fft_r2c<T: Element>(
 /// # Errors
 /// If a dimension is out of range, there are too few frequencies, the normalisation is another number, or errors of the
 /// device.
-pub fn fft_c2r<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn fft_c2r(
+    self_: DeviceView<'_>,
     dim: &[i64],
     normalization: i64,
     last_dim_size: i64,
-    out: DeviceViewMut<'_, T::Real>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let dims = distinct(dim, self_.sizes().len())?;
     let last = crate::cpu::fft::last_to_reals(&dims, self_.sizes(), last_dim_size)?;
@@ -119,12 +119,12 @@ pub fn fft_c2r<T: Element>(
 ///
 /// # Errors
 /// If a dimension is out of range, the normalisation another number, or errors of the device.
-pub fn fft_c2c<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn fft_c2c(
+    self_: DeviceView<'_>,
     dim: &[i64],
     normalization: i64,
     forward: bool,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let dims = distinct(dim, self_.sizes().len())?;
     expect_sizes(out.sizes(), self_.sizes())?;
@@ -153,14 +153,16 @@ struct Side {
 }
 
 impl Side {
-    fn of<T: Element>(view: &DeviceView<'_, T>) -> Side {
+    fn of(view: &DeviceView<'_>) -> Side {
+        let dtype = view.dtype();
         let start = view.address().cast_mut().cast();
-        Side { start, dtype: T::DTYPE, sizes: view.sizes().into(), strides: view.strides().into() }
+        Side { start, dtype, sizes: view.sizes().into(), strides: view.strides().into() }
     }
 
-    fn of_mut<T: Element>(view: &DeviceViewMut<'_, T>) -> Side {
+    fn of_mut(view: &DeviceViewMut<'_>) -> Side {
+        let dtype = view.dtype();
         let start = view.address().cast();
-        Side { start, dtype: T::DTYPE, sizes: view.sizes().into(), strides: view.strides().into() }
+        Side { start, dtype, sizes: view.sizes().into(), strides: view.strides().into() }
     }
 
     fn elements(&self) -> Elements<'_> {

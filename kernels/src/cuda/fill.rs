@@ -1,7 +1,7 @@
 //! Triangles and identities.
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DeviceViewMut, Element, Error, Result};
+use opsmith_runtime::{DeviceViewMut, Error, Result};
 
 use super::launch::{each, strided};
 use crate::device::EACH;
@@ -21,7 +21,7 @@ struct Triangle {
 ///
 /// # Errors
 /// If there are less than two dimensions or more than eight, or errors of the device.
-pub fn tril<T: Element>(diagonal: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn tril(diagonal: i64, out: DeviceViewMut<'_>) -> Result<()> {
     triangle(diagonal, false, &out)
 }
 
@@ -29,25 +29,26 @@ pub fn tril<T: Element>(diagonal: i64, out: DeviceViewMut<'_, T>) -> Result<()> 
 ///
 /// # Errors
 /// As [`tril`].
-pub fn triu<T: Element>(diagonal: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn triu(diagonal: i64, out: DeviceViewMut<'_>) -> Result<()> {
     triangle(diagonal, true, &out)
 }
 
-fn triangle<T: Element>(diagonal: i64, upper: bool, out: &DeviceViewMut<'_, T>) -> Result<()> {
+fn triangle(diagonal: i64, upper: bool, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     if out.sizes().len() < 2 {
         return Err(Error::shape("a triangle needs at least two dimensions"));
     }
     let places = strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])?;
     let parameter = Triangle { places, diagonal, upper: u64::from(upper) };
     // SAFETY: the struct has the fields of `fill.cuh`, and the places are those of the output.
-    unsafe { each(&PROGRAM, out.device(), (0, "Triangle"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (0, "Triangle"), dtype, &places, &parameter) }
 }
 
 /// The identity matrix with `n` rows and columns.
 ///
 /// # Errors
 /// Errors of the device.
-pub fn eye<T: Element>(n: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn eye(n: i64, out: DeviceViewMut<'_>) -> Result<()> {
     eye_m(n, n, out)
 }
 
@@ -55,11 +56,12 @@ pub fn eye<T: Element>(n: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
 ///
 /// # Errors
 /// If the output has another size, or errors of the device.
-pub fn eye_m<T: Element>(n: i64, m: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn eye_m(n: i64, m: i64, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     crate::cpu::expect_sizes(out.sizes(), &[n, m])?;
     let places = strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])?;
     // SAFETY: the struct has the places alone, as in `fill.cuh`, and they are those of the output.
-    unsafe { each(&PROGRAM, out.device(), (1, "Identity"), T::DTYPE, &places, &places) }
+    unsafe { each(&PROGRAM, out.device(), (1, "Identity"), dtype, &places, &places) }
 }
 
 pub use super::sequence::{arange, arange_of, linspace, logspace, tril_indices, triu_indices};

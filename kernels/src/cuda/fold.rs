@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::infer::reduced_dims;
-use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Element, Result};
+use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Result};
 
 use super::launch::too_many_dims;
 use super::scratch::Room;
@@ -98,12 +98,12 @@ pub(super) unsafe fn fold<Value: Copy>(
 ///
 /// # Safety
 /// The types of the fold are those of the operands.
-pub(super) unsafe fn fold_view<T: Element, O: Element>(
+pub(super) unsafe fn fold_view(
     f: &Fold<impl Fn() -> String>,
-    input: &DeviceView<'_, T>,
+    input: &DeviceView<'_>,
     dim: Option<&[i64]>,
     keepdim: bool,
-    out: &DeviceViewMut<'_, O>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
     let reduced = reduced_dims(input.sizes().len(), dim)?;
     let strides = reduced_strides(input.sizes(), &reduced, keepdim, out.sizes(), out.strides())?;

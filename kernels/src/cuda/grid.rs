@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result};
+use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
 use super::launch::{each, strided};
 use super::lists::{ListMemory, Lists};
@@ -69,7 +69,7 @@ struct Field {
 }
 
 impl Field {
-    fn of<T: Element>(view: &DeviceView<'_, T>) -> Field {
+    fn of(view: &DeviceView<'_>) -> Field {
         let mut strides = [0; 4];
         strides.iter_mut().zip(view.strides()).for_each(|(own, &stride)| *own = stride);
         Field { start: view.address().cast(), strides }
@@ -130,13 +130,13 @@ struct OfPlaces {
 ///
 /// # Errors
 /// If the shapes do not go together, or a mode is another number, or errors of the device.
-pub fn grid_sampler_2d<T: Element>(
-    input: DeviceView<'_, T>,
-    grid: DeviceView<'_, T>,
+pub fn grid_sampler_2d(
+    input: DeviceView<'_>,
+    grid: DeviceView<'_>,
     interpolation_mode: i64,
     padding_mode: i64,
     align_corners: bool,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     grid_sampler_2d_slope(input, grid, interpolation_mode, padding_mode, align_corners, 0, 0, out)
 }
@@ -146,22 +146,23 @@ pub fn grid_sampler_2d<T: Element>(
 /// # Errors
 /// As [`grid_sampler_2d`].
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn grid_sampler_2d_slope<T: Element>(
-    input: DeviceView<'_, T>,
-    grid: DeviceView<'_, T>,
+pub fn grid_sampler_2d_slope(
+    input: DeviceView<'_>,
+    grid: DeviceView<'_>,
     interpolation_mode: i64,
     padding_mode: i64,
     align_corners: bool,
     across: i64,
     down: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     let modes = (interpolation_mode, padding_mode, align_corners);
     let sampler = Sampler::new(input.sizes(), grid.sizes(), out.sizes(), modes, (across, down))?;
     let places = strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])?;
     let parameter = Sampled { places, images: Field::of(&input), grid: Field::of(&grid), sampler };
     // SAFETY: the struct has the fields of `grid.cuh`; elements outside the images are not read.
-    unsafe { each(&PROGRAM, out.device(), (0, "Sampled"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (0, "Sampled"), dtype, &places, &parameter) }
 }
 
 /// The gradient of [`grid_sampler_2d_slope`] for the image.
@@ -169,15 +170,15 @@ pub fn grid_sampler_2d_slope<T: Element>(
 /// # Errors
 /// As [`grid_sampler_2d`].
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn grid_sampler_2d_slope_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
-    grid: DeviceView<'_, T>,
+pub fn grid_sampler_2d_slope_backward(
+    grad_output: DeviceView<'_>,
+    grid: DeviceView<'_>,
     interpolation_mode: i64,
     padding_mode: i64,
     align_corners: bool,
     across: i64,
     down: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let modes = (interpolation_mode, padding_mode, align_corners);
     let sampler = Sampler::new(out.sizes(), grid.sizes(), grad_output.sizes(), modes, (across, down))?;
@@ -189,16 +190,17 @@ pub fn grid_sampler_2d_slope_backward<T: Element>(
 /// # Errors
 /// As [`grid_sampler_2d`].
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn grid_sampler_2d_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
-    input: DeviceView<'_, T>,
-    grid: DeviceView<'_, T>,
+pub fn grid_sampler_2d_backward(
+    grad_output: DeviceView<'_>,
+    input: DeviceView<'_>,
+    grid: DeviceView<'_>,
     interpolation_mode: i64,
     padding_mode: i64,
     align_corners: bool,
-    grad_input: DeviceViewMut<'_, T>,
-    grad_grid: DeviceViewMut<'_, T>,
+    grad_input: DeviceViewMut<'_>,
+    grad_grid: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_output.dtype();
     let modes = (interpolation_mode, padding_mode, align_corners);
     let sampler = Sampler::new(input.sizes(), grid.sizes(), grad_output.sizes(), modes, (0, 0))?;
     expect_sizes(grad_input.sizes(), input.sizes())?;
@@ -216,31 +218,32 @@ pub fn grid_sampler_2d_backward<T: Element>(
         sampler,
     };
     // SAFETY: as for `grid_sampler_2d_slope`; a place of the gradient has two numbers.
-    unsafe { each(&PROGRAM, grad_grid.device(), (1, "OfPlaces"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, grad_grid.device(), (1, "OfPlaces"), dtype, &places, &parameter) }
 }
 
 /// The gradient of images: lists of taps, sorted, then a sum for each element.
-fn of_images<T: Element>(
-    grad: &DeviceView<'_, T>,
-    grid: &DeviceView<'_, T>,
+fn of_images(
+    grad: &DeviceView<'_>,
+    grid: &DeviceView<'_>,
     sampler: Sampler,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad.dtype();
     let (device, sizes) = (out.device(), out.sizes());
     let taps = grid.numel() / 2 * sampler.taps();
     let elements = sizes[0] * sizes[2] * sizes[3];
     let memory = ListMemory::new(device, elements as usize, taps)?;
-    let weights = Room::new::<T::Compute>(device, taps as u64)?;
-    let (lists, of_taps) = (memory.lists(), weights.address::<T::Compute>().cast_const().cast());
+    let weights = Room::of_dtype(device, dtype.to_compute(), taps as u64)?;
+    let (lists, of_taps) = (memory.lists(), weights.address::<c_void>().cast_const());
     let places = strided(&grid.sizes()[..3], [(std::ptr::null(), &[0; 3])])?;
     let parameter = PutTaps { places, grid: Field::of(grid), lists, weights: of_taps, sampler };
     // SAFETY: there is a list for each element, and room for each tap.
-    unsafe { each(&PROGRAM, device, (2, "PutTaps"), T::DTYPE, &places, &parameter)? };
+    unsafe { each(&PROGRAM, device, (2, "PutTaps"), dtype, &places, &parameter)? };
     let places = strided(&[elements], [(std::ptr::null(), &[0])])?;
     // SAFETY: the same.
-    unsafe { each(&PROGRAM, device, (3, "SortLists"), i64::DTYPE, &places, &SortLists { places, lists })? };
+    unsafe { each(&PROGRAM, device, (3, "SortLists"), DType::I64, &places, &SortLists { places, lists })? };
     let places = strided(sizes, [(out.address().cast_const().cast(), out.strides())])?;
     let parameter = OfImages { places, grad: Field::of(grad), lists, weights: of_taps, sampler };
     // SAFETY: the lists were made for this gradient.
-    unsafe { each(&PROGRAM, device, (4, "OfImages"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, device, (4, "OfImages"), dtype, &places, &parameter) }
 }

@@ -1,7 +1,7 @@
 //! Joining tensors, and putting one into a part of another.
 
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Element, Layout, Result};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Layout, Result};
 
 use super::moves::{Part, copy};
 use crate::cpu::{broadcast_strides, expect_sizes};
@@ -12,7 +12,7 @@ use crate::views;
 ///
 /// # Errors
 /// If the shapes do not fit together, or errors of the device.
-pub fn cat<T: Element>(tensors: &[DeviceView<'_, T>], dim: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn cat(tensors: &[DeviceView<'_>], dim: i64, out: DeviceViewMut<'_>) -> Result<()> {
     let dim = wrap_dim(dim, out.sizes().len())?;
     let mut start = 0;
     for tensor in tensors.iter().filter(|tensor| tensor.numel() > 0) {
@@ -36,12 +36,7 @@ pub fn cat<T: Element>(tensors: &[DeviceView<'_, T>], dim: i64, out: DeviceViewM
 ///
 /// # Errors
 /// If the index is out of range or `src` does not have the slice's shape, or errors of the device.
-pub fn select_scatter<T: Element>(
-    src: DeviceView<'_, T>,
-    dim: i64,
-    index: i64,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn select_scatter(src: DeviceView<'_>, dim: i64, index: i64, out: DeviceViewMut<'_>) -> Result<()> {
     put(&src, &views::select(&layout_of(&out), dim, index)?, &out)
 }
 
@@ -49,13 +44,13 @@ pub fn select_scatter<T: Element>(
 ///
 /// # Errors
 /// If the step is not positive or `src` does not have the slice's shape, or errors of the device.
-pub fn slice_scatter<T: Element>(
-    src: DeviceView<'_, T>,
+pub fn slice_scatter(
+    src: DeviceView<'_>,
     dim: i64,
     start: Option<i64>,
     end: Option<i64>,
     step: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     put(&src, &views::slice(&layout_of(&out), dim, start, end, step)?, &out)
 }
@@ -64,17 +59,17 @@ pub fn slice_scatter<T: Element>(
 ///
 /// # Errors
 /// If the dimensions are out of range or `src` does not have the diagonal's shape, or errors of the device.
-pub fn diagonal_scatter<T: Element>(
-    src: DeviceView<'_, T>,
+pub fn diagonal_scatter(
+    src: DeviceView<'_>,
     offset: i64,
     dim1: i64,
     dim2: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     put(&src, &views::diagonal(&layout_of(&out), offset, dim1, dim2)?, &out)
 }
 
-fn put<T: Element>(src: &DeviceView<'_, T>, part: &Layout, out: &DeviceViewMut<'_, T>) -> Result<()> {
+fn put(src: &DeviceView<'_>, part: &Layout, out: &DeviceViewMut<'_>) -> Result<()> {
     if part.numel() == 0 {
         return Ok(());
     }
@@ -85,6 +80,6 @@ fn put<T: Element>(src: &DeviceView<'_, T>, part: &Layout, out: &DeviceViewMut<'
     unsafe { copy(out, to, src, from) }
 }
 
-fn layout_of<T: Element>(out: &DeviceViewMut<'_, T>) -> Layout {
+fn layout_of(out: &DeviceViewMut<'_>) -> Layout {
     Layout { sizes: out.sizes().into(), strides: out.strides().into(), offset: 0 }
 }

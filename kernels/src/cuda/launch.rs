@@ -7,10 +7,32 @@ use std::ffi::c_void;
 use opsmith_runtime::axes::{Axes, axes, merge};
 use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DType, Device, Dims, Error, Result};
+use opsmith_runtime::{DType, Device, Dims, Element, Error, Result, with_dtype};
 
 use crate::device::strided::Strided;
 use crate::device::{Lines, Shape};
+
+/// Runs an expression with a type alias bound to the type that floats of a dtype compute in.
+macro_rules! with_float {
+    ($dtype:expr, $C:ident => $body:expr) => {
+        match $dtype.to_compute() {
+            DType::F64 => {
+                type $C = f64;
+                $body
+            }
+            _ => {
+                type $C = f32;
+                $body
+            }
+        }
+    };
+}
+pub(super) use with_float;
+
+/// The dtype of as many bytes, for code that only moves elements.
+pub(super) fn bits(dtype: DType) -> DType {
+    with_dtype!(dtype, T => <<T as Element>::Bits as Element>::DTYPE)
+}
 
 /// The error of operands with more dimensions than a kernel's parameter has.
 #[cold]
@@ -68,15 +90,30 @@ pub(super) unsafe fn each<const N: usize, P: Copy>(
     places: &Strided<N>,
     parameter: &P,
 ) -> Result<()> {
-    if places.count == 0 {
+    let blocks = if places.count == 0 { 0 } else { places.blocks() };
+    let parameter = std::ptr::from_ref(parameter).cast();
+    // SAFETY: the caller's promise.
+    unsafe { launch_each(program, device, (number, functor), dtype, blocks, parameter) }
+}
+
+/// # Safety
+/// As for [`each`].
+unsafe fn launch_each(
+    program: &'static DeviceProgram,
+    device: Device,
+    (number, functor): (u8, &str),
+    dtype: DType,
+    blocks: u32,
+    parameter: *const c_void,
+) -> Result<()> {
+    if blocks == 0 {
         return Ok(());
     }
     let number = u32::from(number) << 8 | dtype as u32;
     let instance = || format!("OPSMITH_EACH(opsmith_kernel, {functor}<opsmith::dtype::{}>)", dtype.ident());
-    let grid = Grid { blocks: [places.blocks(), 1, 1], threads: [256, 1, 1], shared: 0 };
-    let parameters = [std::ptr::from_ref(parameter).cast::<c_void>()];
+    let grid = Grid { blocks: [blocks, 1, 1], threads: [256, 1, 1], shared: 0 };
     // SAFETY: the caller's promise.
-    unsafe { program.launch(device, number, instance, grid, &parameters) }
+    unsafe { program.launch(device, number, instance, grid, &[parameter]) }
 }
 
 /// Launches blocks of 256 threads of the kernel that a line defines. Numbers of `each` are not below 256, so those of lines

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar, with_dtype};
 
 use super::product::{Functor, Product, ProductShape};
 use crate::cpu::broadcast_strides;
@@ -31,7 +31,7 @@ struct Scaled<C> {
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Matrices<C> {
-    shape: ProductShape<C>,
+    shape: ProductShape,
     left: *const c_void,
     right: *const c_void,
     left_strides: [i64; 3],
@@ -39,13 +39,8 @@ struct Matrices<C> {
     result: Scaled<C>,
 }
 
-impl<C: Element> Product for Matrices<C> {
-    type Sum = C;
-
-    fn shape(&mut self) -> &mut ProductShape<C> {
-        &mut self.shape
-    }
-}
+// SAFETY: the shape is the first field.
+unsafe impl<C: Element> Product for Matrices<C> {}
 
 /// An operand as a stack of matrices: address, sizes and strides.
 #[derive(Clone, Copy)]
@@ -66,11 +61,11 @@ impl Stack {
         stack
     }
 
-    fn of<T: Element>(view: &DeviceView<'_, T>) -> Stack {
+    fn of(view: &DeviceView<'_>) -> Stack {
         Stack::new(view.address().cast(), view.sizes(), view.strides())
     }
 
-    fn of_mut<T: Element>(view: &DeviceViewMut<'_, T>) -> Stack {
+    fn of_mut(view: &DeviceViewMut<'_>) -> Stack {
         Stack::new(view.address().cast_const().cast(), view.sizes(), view.strides())
     }
 
@@ -82,28 +77,20 @@ impl Stack {
 }
 
 /// What becomes of a product: `keep * bias + scale * product`.
-struct Sum<C> {
-    bias: Option<(Stack, C)>,
-    scale: C,
+struct Sum {
+    bias: Option<(Stack, Scalar)>,
+    scale: Scalar,
 }
 
-impl<C: Element> Sum<C> {
-    fn plain() -> Sum<C> {
-        Sum { bias: None, scale: C::from_scalar(Scalar::Int(1)) }
-    }
+impl Sum {
+    const PLAIN: Sum = Sum { bias: None, scale: Scalar::Int(1) };
 
     /// With the bias broadcast to the sizes of the result; it is not read if `beta` is 0.
-    fn with_bias<T: Element<Compute = C>>(
-        bias: &DeviceView<'_, T>,
-        sizes: &[i64],
-        beta: Scalar,
-        alpha: Scalar,
-    ) -> Result<Sum<C>> {
-        let (beta, scale) = (C::from_scalar(beta), C::from_scalar(alpha));
+    fn with_bias(bias: &DeviceView<'_>, sizes: &[i64], beta: Scalar, alpha: Scalar) -> Result<Sum> {
         let strides = broadcast_strides(bias.sizes(), bias.strides(), sizes)?;
-        let is_read = beta != C::from_scalar(Scalar::Int(0));
+        let is_read = with_dtype!(bias.dtype().to_compute(), C => C::from_scalar(beta) != C::from_scalar(Scalar::Int(0)));
         let bias = is_read.then(|| (Stack::new(bias.address().cast(), sizes, &strides), beta));
-        Ok(Sum { bias, scale })
+        Ok(Sum { bias, scale: alpha })
     }
 }
 
@@ -111,37 +98,29 @@ impl<C: Element> Sum<C> {
 ///
 /// # Errors
 /// If the inner sizes differ, or errors of the device.
-pub fn mm<T: Element>(
-    self_: DeviceView<'_, T>,
-    mat2: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
-    products(&self_, &mat2, &Sum::plain(), &out)
+pub fn mm(self_: DeviceView<'_>, mat2: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
+    products(&self_, &mat2, &Sum::PLAIN, &out)
 }
 
 /// The products of two stacks of matrices: `(b, m, k)` times `(b, k, n)` gives `(b, m, n)`.
 ///
 /// # Errors
 /// If the stacks' heights or the inner sizes differ, or errors of the device.
-pub fn bmm<T: Element>(
-    self_: DeviceView<'_, T>,
-    mat2: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
-    products(&self_, &mat2, &Sum::plain(), &out)
+pub fn bmm(self_: DeviceView<'_>, mat2: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
+    products(&self_, &mat2, &Sum::PLAIN, &out)
 }
 
 /// `beta * self + alpha * (mat1 · mat2)`; `self` broadcasts to the product's shape, and is not read if `beta` is 0.
 ///
 /// # Errors
 /// If the inner sizes differ or `self` does not broadcast, or errors of the device.
-pub fn addmm<T: Element>(
-    self_: DeviceView<'_, T>,
-    mat1: DeviceView<'_, T>,
-    mat2: DeviceView<'_, T>,
+pub fn addmm(
+    self_: DeviceView<'_>,
+    mat1: DeviceView<'_>,
+    mat2: DeviceView<'_>,
     beta: Scalar,
     alpha: Scalar,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     products(&mat1, &mat2, &Sum::with_bias(&self_, out.sizes(), beta, alpha)?, &out)
 }
@@ -150,13 +129,13 @@ pub fn addmm<T: Element>(
 ///
 /// # Errors
 /// As [`addmm`], or if the stacks' heights differ.
-pub fn baddbmm<T: Element>(
-    self_: DeviceView<'_, T>,
-    batch1: DeviceView<'_, T>,
-    batch2: DeviceView<'_, T>,
+pub fn baddbmm(
+    self_: DeviceView<'_>,
+    batch1: DeviceView<'_>,
+    batch2: DeviceView<'_>,
     beta: Scalar,
     alpha: Scalar,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     products(&batch1, &batch2, &Sum::with_bias(&self_, out.sizes(), beta, alpha)?, &out)
 }
@@ -165,25 +144,21 @@ pub fn baddbmm<T: Element>(
 ///
 /// # Errors
 /// If the sizes differ, or errors of the device.
-pub fn mv<T: Element>(
-    self_: DeviceView<'_, T>,
-    vec: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
-    matrix_times_vector(&self_, &vec, Sum::plain(), &out)
+pub fn mv(self_: DeviceView<'_>, vec: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
+    matrix_times_vector(&self_, &vec, Sum::PLAIN, &out)
 }
 
 /// [`addmm`] for a matrix and a vector: `beta * self + alpha * (mat · vec)`.
 ///
 /// # Errors
 /// If the sizes differ or `self` does not broadcast, or errors of the device.
-pub fn addmv<T: Element>(
-    self_: DeviceView<'_, T>,
-    mat: DeviceView<'_, T>,
-    vec: DeviceView<'_, T>,
+pub fn addmv(
+    self_: DeviceView<'_>,
+    mat: DeviceView<'_>,
+    vec: DeviceView<'_>,
     beta: Scalar,
     alpha: Scalar,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let mut sum = Sum::with_bias(&self_, out.sizes(), beta, alpha)?;
     sum.bias = sum.bias.map(|(bias, keep)| (bias.as_column(), keep));
@@ -194,11 +169,7 @@ pub fn addmv<T: Element>(
 ///
 /// # Errors
 /// If the lengths differ, or errors of the device.
-pub fn dot<T: Element>(
-    self_: DeviceView<'_, T>,
-    tensor: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn dot(self_: DeviceView<'_>, tensor: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     sum_of_products(&self_, &tensor, false, &out)
 }
 
@@ -206,25 +177,22 @@ pub fn dot<T: Element>(
 ///
 /// # Errors
 /// As [`dot`].
-pub fn vdot<T: Element>(
-    self_: DeviceView<'_, T>,
-    other: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
-    sum_of_products(&self_, &other, T::DTYPE.is_complex(), &out)
+pub fn vdot(self_: DeviceView<'_>, other: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = self_.dtype();
+    sum_of_products(&self_, &other, dtype.is_complex(), &out)
 }
 
 /// A matrix in memory of a device.
 #[derive(Clone, Copy)]
-pub(super) struct Plane<T> {
-    pub start: *const T,
+pub(super) struct Plane {
+    pub start: *const c_void,
     pub sizes: [i64; 2],
     pub strides: [i64; 2],
 }
 
-impl<T> Plane<T> {
+impl Plane {
     /// Elements in row-major order.
-    pub fn dense(start: *const T, sizes: [i64; 2]) -> Plane<T> {
+    pub fn dense(start: *const c_void, sizes: [i64; 2]) -> Plane {
         Plane { start, sizes, strides: [sizes[1], 1] }
     }
 
@@ -241,25 +209,20 @@ impl<T> Plane<T> {
 /// # Safety
 /// The sizes go together; all elements are in memory of the device that is kept until the stream has passed this request, and
 /// those of the result in none of the others.
-pub(super) unsafe fn product<T: Element>(
+pub(super) unsafe fn product(
+    dtype: DType,
     device: Device,
-    [left, right]: [Plane<T>; 2],
-    added: Option<Plane<T>>,
-    out: Plane<T>,
+    [left, right]: [Plane; 2],
+    added: Option<Plane>,
+    out: Plane,
 ) -> Result<()> {
-    let mut sum = Sum::plain();
-    sum.bias = added.map(|added| (added.stack(), sum.scale));
-    let parameter = matrices::<T>(left.stack(), right.stack(), out.stack(), &sum);
+    let sum = Sum { bias: added.map(|added| (added.stack(), Scalar::Int(1))), ..Sum::PLAIN };
     // SAFETY: the caller's promise.
-    unsafe { functor::<T>(0, &name::<T>()).product(device, parameter) }
+    unsafe { launch(dtype, [left.stack(), right.stack(), out.stack()], &sum, device) }
 }
 
-fn products<T: Element>(
-    left: &DeviceView<'_, T>,
-    right: &DeviceView<'_, T>,
-    sum: &Sum<T::Compute>,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn products(left: &DeviceView<'_>, right: &DeviceView<'_>, sum: &Sum, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = left.dtype();
     let rank = left.sizes().len();
     let (a, b, c) = (Stack::of(left), Stack::of(right), Stack::of_mut(out));
     let fits = (2..=3).contains(&rank)
@@ -271,30 +234,31 @@ fn products<T: Element>(
     if !fits {
         return Err(sizes_differ(left.sizes(), right.sizes()));
     }
-    let parameter = matrices::<T>(a, b, c, sum);
     // SAFETY: the sizes were checked, and the views vouch for their elements.
-    unsafe { functor::<T>(0, &name::<T>()).product(out.device(), parameter) }
+    unsafe { launch(dtype, [a, b, c], sum, out.device()) }
 }
 
-fn matrix_times_vector<T: Element>(
-    matrix: &DeviceView<'_, T>,
-    vector: &DeviceView<'_, T>,
-    sum: Sum<T::Compute>,
-    out: &DeviceViewMut<'_, T>,
+fn matrix_times_vector(
+    matrix: &DeviceView<'_>,
+    vector: &DeviceView<'_>,
+    sum: Sum,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = matrix.dtype();
     let a = Stack::of(matrix);
     if matrix.sizes().len() != 2 || vector.sizes() != &a.sizes[2..] || out.sizes() != &a.sizes[1..2] {
         return Err(sizes_differ(matrix.sizes(), vector.sizes()));
     }
-    rows::<T>(a, Stack::of(vector).as_column(), Stack::of_mut(out).as_column(), &sum, false, out.device())
+    rows(dtype, a, Stack::of(vector).as_column(), Stack::of_mut(out).as_column(), &sum, false, out.device())
 }
 
-fn sum_of_products<T: Element>(
-    left: &DeviceView<'_, T>,
-    right: &DeviceView<'_, T>,
+fn sum_of_products(
+    left: &DeviceView<'_>,
+    right: &DeviceView<'_>,
     conjugates: bool,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = left.dtype();
     if left.sizes().len() != 1 || left.sizes() != right.sizes() {
         return Err(sizes_differ(left.sizes(), right.sizes()));
     }
@@ -302,29 +266,46 @@ fn sum_of_products<T: Element>(
         return Err(Error::shape("the sum of products is one number"));
     }
     let right = Stack::of(right).as_column();
-    rows::<T>(Stack::of(left), right, Stack::of_mut(out), &Sum::plain(), conjugates, out.device())
+    rows(dtype, Stack::of(left), right, Stack::of_mut(out), &Sum::PLAIN, conjugates, out.device())
 }
 
 /// Products of the rows of `a` and the only column of `b`.
-fn rows<T: Element>(
+fn rows(
+    dtype: DType,
     a: Stack,
     b: Stack,
     c: Stack,
-    sum: &Sum<T::Compute>,
+    sum: &Sum,
     conjugates: bool,
     device: Device,
 ) -> Result<()> {
     let is_row_major = a.sizes[1] == 1 || a.strides[2].abs() <= a.strides[1].abs();
-    let parameter = matrices::<T>(a, b, c, sum);
-    let name = format!("Matrices<opsmith::dtype::{}, {conjugates}>", T::DTYPE.ident());
-    // SAFETY: the caller checked the sizes, and the views vouch for their elements.
-    unsafe { functor::<T>(1 + u32::from(conjugates), &name).rows(device, parameter, is_row_major) }
+    let name = format!("Matrices<opsmith::dtype::{}, {conjugates}>", dtype.ident());
+    let functor = functor(dtype, 1 + u32::from(conjugates), &name);
+    with_dtype!(dtype.to_compute(), C => {
+        let parameter = matrices::<C>([a, b, c], sum);
+        // SAFETY: the caller checked the sizes, and the views vouch for their elements.
+        unsafe { functor.rows(device, parameter, is_row_major) }
+    })
 }
 
-fn matrices<T: Element>(a: Stack, b: Stack, c: Stack, sum: &Sum<T::Compute>) -> Matrices<T::Compute> {
+/// Launches products of the stacks `a` and `b`, written to `c`.
+///
+/// # Safety
+/// As for [`product`].
+unsafe fn launch(dtype: DType, stacks: [Stack; 3], sum: &Sum, device: Device) -> Result<()> {
+    let name = format!("Matrices<opsmith::dtype::{}>", dtype.ident());
+    let functor = functor(dtype, 0, &name);
+    with_dtype!(dtype.to_compute(), C => {
+        // SAFETY: the caller's promise.
+        unsafe { functor.product(device, matrices::<C>(stacks, sum)) }
+    })
+}
+
+fn matrices<C: Element>([a, b, c]: [Stack; 3], sum: &Sum) -> Matrices<C> {
     let [stacks, rows, inner] = a.sizes.map(|size| size as u64);
     let none = Stack::new(std::ptr::null(), &[], &[]);
-    let (bias, keep) = sum.bias.unwrap_or((none, T::Compute::default()));
+    let (bias, keep) = sum.bias.unwrap_or((none, Scalar::Int(0)));
     Matrices {
         shape: ProductShape::new(stacks, rows, b.sizes[2] as u64, inner),
         left: a.start,
@@ -336,16 +317,12 @@ fn matrices<T: Element>(a: Stack, b: Stack, c: Stack, sum: &Sum<T::Compute>) -> 
             bias: bias.start,
             out_strides: c.strides,
             bias_strides: bias.strides,
-            keep,
-            scale: sum.scale,
+            keep: C::from_scalar(keep),
+            scale: C::from_scalar(sum.scale),
         },
     }
 }
 
-fn name<T: Element>() -> String {
-    format!("Matrices<opsmith::dtype::{}>", T::DTYPE.ident())
-}
-
-fn functor<T: Element>(number: u32, name: &str) -> Functor<'_> {
-    Functor { program: &PROGRAM, number, dtype: T::DTYPE, name }
+fn functor(dtype: DType, number: u32, name: &str) -> Functor<'_> {
+    Functor { program: &PROGRAM, number, dtype, name }
 }

@@ -1,6 +1,6 @@
 //! Memory of lists of numbers by place: `lists.cuh`.
 
-use opsmith_runtime::{Device, Result, Scalar};
+use opsmith_runtime::{DType, Device, Result, Scalar};
 
 use super::scratch::Room;
 
@@ -24,7 +24,7 @@ impl ListMemory {
     /// # Errors
     /// Errors of the device.
     pub fn new(device: Device, places: usize, numbers: usize) -> Result<ListMemory> {
-        let heads = Room::filled::<i64>(device, places as u64, Scalar::Int(-1))?;
+        let heads = Room::filled(device, DType::I64, places as u64, Scalar::Int(-1))?;
         Ok(ListMemory { heads, next: Room::new::<i64>(device, numbers as u64)? })
     }
 

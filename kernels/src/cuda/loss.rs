@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Element, Result, Scalar, Untyped};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Result, Scalar, Untyped};
 
 use super::fold::{Fold, Operands, fold};
 use super::moves::{Part, fill};
@@ -39,15 +39,16 @@ struct Likelihood {
 ///
 /// # Errors
 /// If the shapes do not go together; errors of the device, which reports a class that does not exist.
-pub fn nll_loss_forward<T: Element>(
-    self_: DeviceView<'_, T>,
-    target: DeviceView<'_, i64>,
-    weight: Option<DeviceView<'_, T>>,
+pub fn nll_loss_forward(
+    self_: DeviceView<'_>,
+    target: DeviceView<'_>,
+    weight: Option<DeviceView<'_>>,
     reduction: i64,
     ignore_index: i64,
-    out: DeviceViewMut<'_, T>,
-    total_weight: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
+    total_weight: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = self_.dtype();
     let shape = Scores::new(self_.sizes(), target.sizes(), weight.as_ref().map(|weight| weight.sizes()))?;
     expect_sizes(out.sizes(), if reduction == 0 { target.sizes() } else { &[] })?;
     expect_sizes(total_weight.sizes(), &[])?;
@@ -78,13 +79,13 @@ pub fn nll_loss_forward<T: Element>(
             unsafe { fill(&total_weight, Part { sizes: &[], strides: &[], offset: 0 }, Scalar::Int(0))? };
         }
         // SAFETY: addresses are those of elements in the numbers of the shape.
-        unsafe { launch::<T>((1, "losses"), device, &Likelihood { total, ..likelihood })? };
+        unsafe { launch(dtype, (1, "losses"), device, &Likelihood { total, ..likelihood })? };
         return out.write();
     }
     let loss = Fold {
         program: &PROGRAM,
-        number: T::DTYPE as u32,
-        text: || format!("Loss<opsmith::dtype::{}>", T::DTYPE.ident()),
+        number: dtype as u32,
+        text: || format!("Loss<opsmith::dtype::{}>", dtype.ident()),
         value: likelihood,
         ordered: true,
     };
@@ -105,16 +106,17 @@ pub fn nll_loss_forward<T: Element>(
 /// # Errors
 /// As [`nll_loss_forward`].
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn nll_loss_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
+pub fn nll_loss_backward(
+    grad_output: DeviceView<'_>,
     self_: Untyped<'_>,
-    target: DeviceView<'_, i64>,
-    weight: Option<DeviceView<'_, T>>,
+    target: DeviceView<'_>,
+    weight: Option<DeviceView<'_>>,
     reduction: i64,
     ignore_index: i64,
-    total_weight: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
+    total_weight: DeviceView<'_>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_output.dtype();
     let shape = Scores::new(self_.sizes(), target.sizes(), weight.as_ref().map(|weight| weight.sizes()))?;
     expect_sizes(grad_output.sizes(), if reduction == 0 { target.sizes() } else { &[] })?;
     expect_sizes(out.sizes(), self_.sizes())?;
@@ -136,7 +138,7 @@ pub fn nll_loss_backward<T: Element>(
         reduction: reduction as u64,
     };
     // SAFETY: addresses are those of elements in the numbers of the shape.
-    unsafe { launch::<T>((2, "score_gradients"), device, &likelihood)? };
+    unsafe { launch(dtype, (2, "score_gradients"), device, &likelihood)? };
     out.write()
 }
 
@@ -144,7 +146,8 @@ pub fn nll_loss_backward<T: Element>(
 ///
 /// # Safety
 /// The addresses that the kernel needs are those of its operands.
-unsafe fn launch<T: Element>(
+unsafe fn launch(
+    dtype: DType,
     (number, name): (u32, &str),
     device: Device,
     likelihood: &Likelihood,
@@ -153,8 +156,8 @@ unsafe fn launch<T: Element>(
         return Ok(());
     }
     // Folds have two numbers each.
-    let number = (number << 8 | T::DTYPE as u32) << 1;
-    let instance = || format!("OPSMITH_NLL(opsmith_kernel, {name}, dtype::{})", T::DTYPE.ident());
+    let number = (number << 8 | dtype as u32) << 1;
+    let instance = || format!("OPSMITH_NLL(opsmith_kernel, {name}, dtype::{})", dtype.ident());
     let blocks = likelihood.count.div_ceil(1024).min(1 << 20) as u32;
     let grid = Grid { blocks: [blocks, 1, 1], threads: [256, 1, 1], shared: 0 };
     let parameters = [std::ptr::from_ref(likelihood).cast::<c_void>()];

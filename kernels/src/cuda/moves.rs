@@ -2,8 +2,10 @@
 //!
 //! In: elements of any layout on one device. Out: work in the stream of the calling thread.
 
+use std::ffi::c_void;
+
 use opsmith_runtime::backend::{Elements, Work};
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result, Scalar};
+use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result, Scalar};
 
 /// A part of an operand: its sizes and strides, and the elements before its first.
 #[derive(Clone, Copy)]
@@ -20,15 +22,16 @@ pub(super) struct Part<'a> {
 ///
 /// # Safety
 /// Each part lies inside its operand, and the two do not overlap.
-pub(super) unsafe fn copy<T: Element>(
-    target: &DeviceViewMut<'_, T>,
+pub(super) unsafe fn copy(
+    target: &DeviceViewMut<'_>,
     to: Part<'_>,
-    source: &DeviceView<'_, T>,
+    source: &DeviceView<'_>,
     from: Part<'_>,
 ) -> Result<()> {
+    let dtype = target.dtype();
     let work = Work::on(target.device())?;
-    let to = elements::<T>(target.address(), to);
-    let from = elements::<T>(source.address().cast_mut(), from);
+    let to = elements(dtype, target.address(), to);
+    let from = elements(dtype, source.address().cast_mut(), from);
     // SAFETY: the caller's promise; the dispatcher keeps the memory until the use that it notes.
     unsafe { work.runtime().convert(work.queue(), to, from) }
 }
@@ -40,17 +43,14 @@ pub(super) unsafe fn copy<T: Element>(
 ///
 /// # Safety
 /// The part lies inside the target.
-pub(super) unsafe fn fill<T: Element>(
-    target: &DeviceViewMut<'_, T>,
-    to: Part<'_>,
-    value: Scalar,
-) -> Result<()> {
+pub(super) unsafe fn fill(target: &DeviceViewMut<'_>, to: Part<'_>, value: Scalar) -> Result<()> {
+    let dtype = target.dtype();
     let work = Work::on(target.device())?;
     // SAFETY: the caller's promise; the dispatcher keeps the memory until the use that it notes.
-    unsafe { work.runtime().fill(work.queue(), elements::<T>(target.address(), to), value) }
+    unsafe { work.runtime().fill(work.queue(), elements(dtype, target.address(), to), value) }
 }
 
-fn elements<T: Element>(address: *mut T, part: Part<'_>) -> Elements<'_> {
-    let start = address.wrapping_offset(part.offset as isize).cast();
-    Elements { start, dtype: T::DTYPE, sizes: part.sizes, strides: part.strides }
+fn elements(dtype: DType, address: *mut c_void, part: Part<'_>) -> Elements<'_> {
+    let start = address.wrapping_byte_offset(part.offset as isize * dtype.size() as isize).cast();
+    Elements { start, dtype, sizes: part.sizes, strides: part.strides }
 }

@@ -4,16 +4,16 @@
 
 use std::ffi::c_void;
 
-use opsmith_runtime::backend::{Address, Elements, Grid, Work};
+use opsmith_runtime::backend::{Elements, Grid, Work};
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar, with_dtype};
 
 use super::index;
 use super::launch::{each, strided, too_many_dims};
 use super::moves::{Part, fill};
 use super::reduce;
-use super::scratch::{Dense, Room};
+use super::scratch::{Dense, Room, read_number};
 use super::sort::entries_in_order;
 use crate::cpu::order::{divisible, median_of_nothing, place_of, refuse_empty_lines};
 use crate::cpu::{expect_sizes, reduced_strides};
@@ -48,12 +48,12 @@ impl Rule {
 ///
 /// # Errors
 /// If there is no such dimension, or no element along it; errors of the device.
-pub fn median<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn median(
+    self_: DeviceView<'_>,
     dim: i64,
     keepdim: bool,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     choose(Rule::Median, &self_, dim, keepdim, &values, &indices)
 }
@@ -62,12 +62,12 @@ pub fn median<T: Element>(
 ///
 /// # Errors
 /// As [`median`].
-pub fn nanmedian<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn nanmedian(
+    self_: DeviceView<'_>,
     dim: i64,
     keepdim: bool,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     choose(Rule::NanMedian, &self_, dim, keepdim, &values, &indices)
 }
@@ -76,7 +76,7 @@ pub fn nanmedian<T: Element>(
 ///
 /// # Errors
 /// If there is no element, and no NaN to say so; errors of the device.
-pub fn median_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn median_full(self_: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     choose_of_all(Rule::Median, &self_, &out)
 }
 
@@ -84,7 +84,7 @@ pub fn median_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, 
 ///
 /// # Errors
 /// As [`median_full`].
-pub fn nanmedian_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn nanmedian_full(self_: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     choose_of_all(Rule::NanMedian, &self_, &out)
 }
 
@@ -92,13 +92,13 @@ pub fn nanmedian_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'
 ///
 /// # Errors
 /// If there is no such dimension, or fewer than `k` elements along it; errors of the device.
-pub fn kthvalue<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn kthvalue(
+    self_: DeviceView<'_>,
     k: i64,
     dim: i64,
     keepdim: bool,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     let place = place_of(k, dim, self_.sizes())?;
     choose(Rule::KthValue(place as u64), &self_, dim, keepdim, &values, &indices)
@@ -108,12 +108,12 @@ pub fn kthvalue<T: Element>(
 ///
 /// # Errors
 /// As [`median`].
-pub fn mode<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn mode(
+    self_: DeviceView<'_>,
     dim: i64,
     keepdim: bool,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     let along = wrap_dim(dim, self_.sizes().len())?;
     refuse_empty_lines(self_.sizes(), along)?;
@@ -121,14 +121,15 @@ pub fn mode<T: Element>(
     choose(Rule::Mode(entries.address::<u8>() as u64), &self_, dim, keepdim, &values, &indices)
 }
 
-fn choose<T: Element>(
+fn choose(
     rule: Rule,
-    input: &DeviceView<'_, T>,
+    input: &DeviceView<'_>,
     dim: i64,
     keepdim: bool,
-    values: &DeviceViewMut<'_, T>,
-    indices: &DeviceViewMut<'_, i64>,
+    values: &DeviceViewMut<'_>,
+    indices: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     let sizes = input.sizes();
     let dim = wrap_dim(dim, sizes.len())?;
     refuse_empty_lines(sizes, dim)?;
@@ -140,16 +141,13 @@ fn choose<T: Element>(
     lines.pointers =
         [values.address().cast_const().cast(), indices.address().cast_const().cast(), input.address().cast()];
     // SAFETY: the lines are those of the operands, and are not empty.
-    unsafe { select(rule, T::DTYPE, values.device(), &lines) }
+    unsafe { select(rule, dtype, values.device(), &lines) }
 }
 
-fn choose_of_all<T: Element>(
-    rule: Rule,
-    input: &DeviceView<'_, T>,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn choose_of_all(rule: Rule, input: &DeviceView<'_>, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = input.dtype();
     if input.numel() == 0 {
-        let nan = median_of_nothing::<T>()?.to_scalar();
+        let nan = with_dtype!(dtype, T => median_of_nothing::<T>()?.to_scalar());
         let whole = Part { sizes: out.sizes(), strides: out.strides(), offset: 0 };
         // SAFETY: the whole output.
         return unsafe { fill(out, whole, nan) };
@@ -159,7 +157,7 @@ fn choose_of_all<T: Element>(
         .ok_or_else(|| too_many_dims(input.sizes().len()))?;
     lines.pointers = [out.address().cast_const().cast(), std::ptr::null(), elements.address.cast()];
     // SAFETY: one line of all elements, and one output.
-    unsafe { select(rule, T::DTYPE, out.device(), &lines) }
+    unsafe { select(rule, dtype, out.device(), &lines) }
 }
 
 /// Launches a rule for lines that have elements.
@@ -197,12 +195,8 @@ struct Histogram {
 ///
 /// # Errors
 /// If the range is not finite, or ends before it starts; errors of the device.
-pub fn histc<T: Element>(
-    self_: DeviceView<'_, T>,
-    min: Scalar,
-    max: Scalar,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn histc(self_: DeviceView<'_>, min: Scalar, max: Scalar, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = self_.dtype();
     let (mut low, mut high) = (min.to_f64(), max.to_f64());
     if low == high && self_.numel() > 0 {
         (low, high) = range_of(&self_)?;
@@ -217,24 +211,21 @@ pub fn histc<T: Element>(
     )?;
     let parameter = Histogram { places, first, last, bins: bins as u64 };
     // SAFETY: the struct has the fields of `counts.cuh`; places are those of the input, and there are `bins` counts.
-    unsafe { each(&COUNTS, out.device(), (0, "Histogram"), T::DTYPE, &places, &parameter)? };
+    unsafe { each(&COUNTS, out.device(), (0, "Histogram"), dtype, &places, &parameter)? };
     write_counts(&counts, &out)
 }
 
 /// The smallest and the largest element, for which the host waits; NaN if there is one.
-fn range_of<T: Element>(input: &DeviceView<'_, T>) -> Result<(f64, f64)> {
+fn range_of(input: &DeviceView<'_>) -> Result<(f64, f64)> {
+    let dtype = input.dtype();
     let device = input.device();
-    let ends = Room::new::<[T; 2]>(device, 1)?;
+    let ends = Room::of_dtype(device, dtype, 2)?;
     reduce::ends_of(input, ends.address())?;
-    let mut read = [T::default(); 2];
-    let work = Work::on(device)?;
-    let from = Address { device, start: ends.address() };
-    let to = Address { device: Device::CPU, start: read.as_mut_ptr().cast() };
-    // SAFETY: both sides have two elements, which stay until the wait.
-    unsafe { work.runtime().transfer(work.queue(), to, from, size_of_val(&read))? };
-    work.wait()?;
-    let [low, high] = read.map(|end| end.to_scalar().to_f64());
-    Ok((low, high))
+    // SAFETY: there are two elements.
+    let [low, high] = unsafe {
+        [read_number(device, dtype, ends.address())?, read_number(device, dtype, ends.at(dtype, 1))?]
+    };
+    Ok((low.to_f64(), high.to_f64()))
 }
 
 /// Counts of zero.
@@ -259,24 +250,20 @@ struct Count {
 ///
 /// # Errors
 /// If there is not a weight for each; errors of the device, which reports a number without a place in the output.
-pub fn bincount<T: Element>(
-    self_: DeviceView<'_, i64>,
-    weights: Option<DeviceView<'_, T>>,
-    out: DeviceViewMut<'_, T>,
+pub fn bincount(
+    self_: DeviceView<'_>,
+    weights: Option<DeviceView<'_>>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let numbers = Dense::of(&self_)?;
     let Some(weights) = weights else { return count(&self_, &numbers, &out) };
     expect_sizes(weights.sizes(), self_.sizes())?;
     let weights = Dense::of(&weights)?;
     // SAFETY: there is a weight for each number.
-    unsafe { index::sums_by_number(numbers.address, weights.address, self_.numel(), &out) }
+    unsafe { index::sums_by_number(numbers.address.cast(), weights.address, self_.numel(), &out) }
 }
 
-fn count<T: Element>(
-    input: &DeviceView<'_, i64>,
-    numbers: &Dense<'_, i64>,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn count(input: &DeviceView<'_>, numbers: &Dense<'_>, out: &DeviceViewMut<'_>) -> Result<()> {
     let device = out.device();
     let (bins, elements) = (out.numel() as u64, [input.numel() as i64]);
     let counts = zeros(device, out.numel())?;
@@ -291,12 +278,12 @@ fn count<T: Element>(
 }
 
 /// Writes counts as elements of the output, which has as many.
-fn write_counts<T: Element>(counts: &Room, out: &DeviceViewMut<'_, T>) -> Result<()> {
+fn write_counts(counts: &Room, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let bins = [out.numel() as i64];
     expect_sizes(out.sizes(), &bins)?;
     let from = Elements { start: counts.address(), dtype: DType::I64, sizes: &bins, strides: &[1] };
-    let to =
-        Elements { start: out.address().cast(), dtype: T::DTYPE, sizes: out.sizes(), strides: out.strides() };
+    let to = Elements { start: out.address().cast(), dtype, sizes: out.sizes(), strides: out.strides() };
     let work = Work::on(out.device())?;
     // SAFETY: all counts, and the whole output.
     unsafe { work.runtime().convert(work.queue(), to, from) }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result, Untyped};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Result, Untyped};
 
 use super::launch::{each, strided, too_many_dims};
 use crate::cpu::expect_sizes;
@@ -49,11 +49,7 @@ const AROUND: Mode = Mode(2, around);
 ///
 /// # Errors
 /// If a border is as large as its dimension or the numbers do not fit the shape, or errors of the device.
-pub fn reflection_pad<T: Element>(
-    self_: DeviceView<'_, T>,
-    padding: &[i64],
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn reflection_pad(self_: DeviceView<'_>, padding: &[i64], out: DeviceViewMut<'_>) -> Result<()> {
     pad(&self_, padding, MIRRORED, &out)
 }
 
@@ -61,11 +57,11 @@ pub fn reflection_pad<T: Element>(
 ///
 /// # Errors
 /// As [`reflection_pad`].
-pub fn reflection_pad_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
+pub fn reflection_pad_backward(
+    grad_output: DeviceView<'_>,
     self_: Untyped<'_>,
     padding: &[i64],
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     pad_backward(&grad_output, self_.sizes(), padding, MIRRORED, &out)
 }
@@ -74,11 +70,7 @@ pub fn reflection_pad_backward<T: Element>(
 ///
 /// # Errors
 /// If the numbers do not fit the shape, or errors of the device.
-pub fn replication_pad<T: Element>(
-    self_: DeviceView<'_, T>,
-    padding: &[i64],
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn replication_pad(self_: DeviceView<'_>, padding: &[i64], out: DeviceViewMut<'_>) -> Result<()> {
     pad(&self_, padding, NEAREST, &out)
 }
 
@@ -86,11 +78,11 @@ pub fn replication_pad<T: Element>(
 ///
 /// # Errors
 /// As [`replication_pad`].
-pub fn replication_pad_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
+pub fn replication_pad_backward(
+    grad_output: DeviceView<'_>,
     self_: Untyped<'_>,
     padding: &[i64],
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     pad_backward(&grad_output, self_.sizes(), padding, NEAREST, &out)
 }
@@ -99,11 +91,7 @@ pub fn replication_pad_backward<T: Element>(
 ///
 /// # Errors
 /// If a border is larger than its dimension or the numbers do not fit the shape, or errors of the device.
-pub fn circular_pad<T: Element>(
-    self_: DeviceView<'_, T>,
-    pad: &[i64],
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn circular_pad(self_: DeviceView<'_>, pad: &[i64], out: DeviceViewMut<'_>) -> Result<()> {
     self::pad(&self_, pad, AROUND, &out)
 }
 
@@ -111,32 +99,27 @@ pub fn circular_pad<T: Element>(
 ///
 /// # Errors
 /// As [`circular_pad`].
-pub fn circular_pad_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
+pub fn circular_pad_backward(
+    grad_output: DeviceView<'_>,
     self_: Untyped<'_>,
     pad: &[i64],
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     pad_backward(&grad_output, self_.sizes(), pad, AROUND, &out)
 }
 
-fn pad<T: Element>(
-    input: &DeviceView<'_, T>,
-    padding: &[i64],
-    mode: Mode,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn pad(input: &DeviceView<'_>, padding: &[i64], mode: Mode, out: &DeviceViewMut<'_>) -> Result<()> {
     check_border(input.sizes(), padding, out.sizes(), mode.1)?;
     let border = border(input.sizes(), padding, input.strides(), mode)?;
     launch(input.address().cast(), border, (0, "Padded"), out)
 }
 
-fn pad_backward<T: Element>(
-    grad: &DeviceView<'_, T>,
+fn pad_backward(
+    grad: &DeviceView<'_>,
     sizes: &[i64],
     padding: &[i64],
     mode: Mode,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), sizes)?;
     check_border(sizes, padding, grad.sizes(), mode.1)?;
@@ -160,14 +143,10 @@ fn border(sizes: &[i64], padding: &[i64], strides: &[i64], Mode(mode, _): Mode) 
     Ok(border)
 }
 
-fn launch<T: Element>(
-    read: *const c_void,
-    border: Border,
-    functor: (u8, &str),
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn launch(read: *const c_void, border: Border, functor: (u8, &str), out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let places = strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])?;
     let parameter = Padded { places, read, border };
     // SAFETY: the struct has the fields of `padding.cuh`; sizes were checked, so that places are inside the operands.
-    unsafe { each(&PROGRAM, out.device(), functor, T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), functor, dtype, &places, &parameter) }
 }

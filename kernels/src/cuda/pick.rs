@@ -1,8 +1,10 @@
 //! Elements in another order, repeated, or with others around them.
 
+use std::ffi::c_void;
+
 use opsmith_runtime::backend::Elements;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Element, Error, Result, Scalar};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Error, Result, Scalar};
 
 use super::moves::{Part, copy, fill};
 use super::scratch::{Dense, convert, write_dense};
@@ -14,7 +16,7 @@ pub use super::compact::{masked_scatter_backward, masked_select, nonzero};
 ///
 /// # Errors
 /// If the shapes do not fit together, or errors of the device.
-pub fn stack<T: Element>(tensors: &[DeviceView<'_, T>], dim: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn stack(tensors: &[DeviceView<'_>], dim: i64, out: DeviceViewMut<'_>) -> Result<()> {
     let dim = wrap_dim(dim, out.sizes().len())?;
     let (mut sizes, mut strides): (Dims, Dims) = (out.sizes().into(), out.strides().into());
     if dim >= sizes.len() || sizes[dim] != tensors.len() as i64 {
@@ -35,11 +37,7 @@ pub fn stack<T: Element>(tensors: &[DeviceView<'_, T>], dim: i64, out: DeviceVie
 ///
 /// # Errors
 /// If the output has not the shape of the repetition, or errors of the device.
-pub fn repeat<T: Element>(
-    self_: DeviceView<'_, T>,
-    repeats: &[i64],
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn repeat(self_: DeviceView<'_>, repeats: &[i64], out: DeviceViewMut<'_>) -> Result<()> {
     let rank = out.sizes().len();
     if repeats.len() != rank || self_.sizes().len() > rank {
         return Err(Error::shape("there is not a number of repetitions for each dimension of the output"));
@@ -68,7 +66,7 @@ pub fn repeat<T: Element>(
 ///
 /// # Errors
 /// If a dimension is out of range, or errors of the device.
-pub fn flip<T: Element>(self_: DeviceView<'_, T>, dims: &[i64], out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn flip(self_: DeviceView<'_>, dims: &[i64], out: DeviceViewMut<'_>) -> Result<()> {
     expect_sizes(out.sizes(), self_.sizes())?;
     let mut strides: Dims = self_.strides().into();
     let mut offset = 0;
@@ -92,12 +90,7 @@ pub fn flip<T: Element>(self_: DeviceView<'_, T>, dims: &[i64], out: DeviceViewM
 ///
 /// # Errors
 /// If a dimension is out of range, or errors of the device.
-pub fn roll<T: Element>(
-    self_: DeviceView<'_, T>,
-    shifts: &[i64],
-    dims: &[i64],
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn roll(self_: DeviceView<'_>, shifts: &[i64], dims: &[i64], out: DeviceViewMut<'_>) -> Result<()> {
     expect_sizes(out.sizes(), self_.sizes())?;
     let count = self_.numel() as i64;
     if count == 0 {
@@ -137,19 +130,16 @@ pub fn roll<T: Element>(
 }
 
 /// The elements moved in row-major order.
-fn roll_flat<T: Element>(self_: &DeviceView<'_, T>, shift: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+fn roll_flat(self_: &DeviceView<'_>, shift: i64, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = self_.dtype();
     let (device, count, elements) = (out.device(), self_.numel() as i64, Dense::of(self_)?);
     write_dense(out, |first| {
         for (size, from, to) in [(count - shift, 0, shift), (shift, count - shift, 0)] {
-            let part = |start: *mut T, sizes| Elements {
-                start: start.cast(),
-                dtype: T::DTYPE,
-                sizes,
-                strides: &[1],
-            };
+            let part =
+                |start: *mut c_void, sizes| Elements { start: start.cast(), dtype, sizes, strides: &[1] };
             let sizes = [size];
-            let source = part(elements.address.wrapping_offset(from as isize).cast_mut(), &sizes);
-            let target = part(first.wrapping_offset(to as isize), &sizes);
+            let source = part(elements.at(from as usize).cast_mut(), &sizes);
+            let target = part(first.wrapping_byte_add(to as usize * dtype.size()), &sizes);
             // SAFETY: parts of elements in row-major order, of which the output is none of the inputs.
             unsafe { convert(device, target, source)? };
         }
@@ -162,11 +152,11 @@ fn roll_flat<T: Element>(self_: &DeviceView<'_, T>, shift: i64, out: DeviceViewM
 ///
 /// # Errors
 /// If the output's shape is not the padded one, or errors of the device.
-pub fn constant_pad_nd<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn constant_pad_nd(
+    self_: DeviceView<'_>,
     pad: &[i64],
     value: Scalar,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let rank = self_.sizes().len();
     if !pad.len().is_multiple_of(2) || pad.len() / 2 > rank || out.sizes().len() != rank {
@@ -196,10 +186,10 @@ pub fn constant_pad_nd<T: Element>(
     unsafe { copy(&out, target, &self_, Part { sizes: &sizes, strides: self_.strides(), offset: from }) }
 }
 
-fn whole<'a, T: Element>(view: &DeviceView<'a, T>) -> Part<'a> {
+fn whole<'a>(view: &DeviceView<'a>) -> Part<'a> {
     Part { sizes: view.sizes(), strides: view.strides(), offset: 0 }
 }
 
-fn whole_mut<'a, T: Element>(view: &DeviceViewMut<'a, T>) -> Part<'a> {
+fn whole_mut<'a>(view: &DeviceViewMut<'a>) -> Part<'a> {
     Part { sizes: view.sizes(), strides: view.strides(), offset: 0 }
 }

@@ -1,7 +1,7 @@
 //! Pooling: the twin of [`cpu::pooling`](crate::cpu::pooling). Inputs may have any strides.
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Error, Result, Untyped};
+use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Error, Result, Untyped};
 
 use super::launch::each;
 use super::lists::{ListMemory, Lists};
@@ -100,15 +100,15 @@ macro_rules! of_windows {
         /// # Errors
         /// If the shapes or parameters do not fit, or errors of the device.
         #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-        pub fn $means<T: Element>(
-            self_: DeviceView<'_, T>,
+        pub fn $means(
+            self_: DeviceView<'_>,
             kernel_size: &[i64],
             stride: &[i64],
             padding: &[i64],
             ceil_mode: bool,
             count_include_pad: bool,
             divisor_override: Option<i64>,
-            out: DeviceViewMut<'_, T>,
+            out: DeviceViewMut<'_>,
         ) -> Result<()> {
             let window = Window::new($spatial, kernel_size, stride, padding, &[1])?;
             let pooling = Pooling::of_window(&window, ceil_mode, self_.sizes(), out.sizes())?;
@@ -120,8 +120,8 @@ macro_rules! of_windows {
         /// # Errors
         /// If the shapes or parameters do not fit, or errors of the device.
         #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-        pub fn $means_backward<T: Element>(
-            grad_output: DeviceView<'_, T>,
+        pub fn $means_backward(
+            grad_output: DeviceView<'_>,
             self_: Untyped<'_>,
             kernel_size: &[i64],
             stride: &[i64],
@@ -129,7 +129,7 @@ macro_rules! of_windows {
             ceil_mode: bool,
             count_include_pad: bool,
             divisor_override: Option<i64>,
-            out: DeviceViewMut<'_, T>,
+            out: DeviceViewMut<'_>,
         ) -> Result<()> {
             let window = Window::new($spatial, kernel_size, stride, padding, &[1])?;
             let pooling = Pooling::of_window(&window, ceil_mode, self_.sizes(), grad_output.sizes())?;
@@ -143,15 +143,15 @@ macro_rules! of_windows {
         /// # Errors
         /// If the shapes or parameters do not fit, or errors of the device.
         #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-        pub fn $largest<T: Element>(
-            self_: DeviceView<'_, T>,
+        pub fn $largest(
+            self_: DeviceView<'_>,
             kernel_size: &[i64],
             stride: &[i64],
             padding: &[i64],
             dilation: &[i64],
             ceil_mode: bool,
-            out: DeviceViewMut<'_, T>,
-            indices: DeviceViewMut<'_, i64>,
+            out: DeviceViewMut<'_>,
+            indices: DeviceViewMut<'_>,
         ) -> Result<()> {
             let window = Window::new($spatial, kernel_size, stride, padding, dilation)?;
             let pooling = Pooling::of_window(&window, ceil_mode, self_.sizes(), out.sizes())?;
@@ -162,11 +162,11 @@ macro_rules! of_windows {
         ///
         /// # Errors
         /// If the shapes do not fit, or errors of the device; an index outside its plane is an error at the next wait.
-        pub fn $largest_backward<T: Element>(
-            grad_output: DeviceView<'_, T>,
+        pub fn $largest_backward(
+            grad_output: DeviceView<'_>,
             self_: Untyped<'_>,
-            indices: DeviceView<'_, i64>,
-            out: DeviceViewMut<'_, T>,
+            indices: DeviceView<'_>,
+            out: DeviceViewMut<'_>,
         ) -> Result<()> {
             largest_backward($spatial, &grad_output, self_.sizes(), &indices, &out)
         }
@@ -175,10 +175,10 @@ macro_rules! of_windows {
         ///
         /// # Errors
         /// If the shapes do not fit, or errors of the device.
-        pub fn $adaptive_backward<T: Element>(
-            grad_output: DeviceView<'_, T>,
+        pub fn $adaptive_backward(
+            grad_output: DeviceView<'_>,
             self_: Untyped<'_>,
-            out: DeviceViewMut<'_, T>,
+            out: DeviceViewMut<'_>,
         ) -> Result<()> {
             let pooling = Pooling::adaptive($spatial, self_.sizes(), grad_output.sizes())?;
             means_backward($spatial, pooling, &grad_output, self_.sizes(), &out)
@@ -189,10 +189,10 @@ macro_rules! of_windows {
         ///
         /// # Errors
         /// If the shapes do not fit, or errors of the device.
-        pub fn $adaptive_largest<T: Element>(
-            self_: DeviceView<'_, T>,
-            out: DeviceViewMut<'_, T>,
-            indices: DeviceViewMut<'_, i64>,
+        pub fn $adaptive_largest(
+            self_: DeviceView<'_>,
+            out: DeviceViewMut<'_>,
+            indices: DeviceViewMut<'_>,
         ) -> Result<()> {
             let pooling = Pooling::adaptive($spatial, self_.sizes(), out.sizes())?;
             largest($spatial, pooling, &self_, &out, &indices)
@@ -209,11 +209,7 @@ of_windows!(3: avg_pool3d, avg_pool3d_backward, max_pool3d_with_indices, max_poo
 ///
 /// # Errors
 /// If the shapes do not fit, or errors of the device.
-pub fn adaptive_avg_pool<T: Element>(
-    self_: DeviceView<'_, T>,
-    output_size: &[i64],
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn adaptive_avg_pool(self_: DeviceView<'_>, output_size: &[i64], out: DeviceViewMut<'_>) -> Result<()> {
     let spatial = output_size.len().clamp(1, MOST);
     means(spatial, Pooling::adaptive(spatial, self_.sizes(), out.sizes())?, &self_, &out)
 }
@@ -222,60 +218,59 @@ pub fn adaptive_avg_pool<T: Element>(
 ///
 /// # Errors
 /// If the shapes do not fit, or errors of the device.
-pub fn adaptive_avg_pool3d<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn adaptive_avg_pool3d(self_: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     let pooling = Pooling { rounds: 1, ..Pooling::adaptive(3, self_.sizes(), out.sizes())? };
     means(3, pooling, &self_, &out)
 }
 
-fn means<T: Element>(
-    spatial: usize,
-    pooling: Pooling,
-    input: &DeviceView<'_, T>,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn means(spatial: usize, pooling: Pooling, input: &DeviceView<'_>, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = input.dtype();
     let places = each_place(out, spatial)?;
     let parameter = OfImages { places, input: Images::of(input, spatial), pooling };
     // SAFETY: the struct has the fields of `pooling.cuh`, and its places are those of the views.
-    unsafe { each(&PROGRAM, out.device(), (0, "Means"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (0, "Means"), dtype, &places, &parameter) }
 }
 
 /// The gradient of [`means`] for an input of these sizes.
-fn means_backward<T: Element>(
+fn means_backward(
     spatial: usize,
     pooling: Pooling,
-    grad: &DeviceView<'_, T>,
+    grad: &DeviceView<'_>,
     sizes: &[i64],
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad.dtype();
     expect_sizes(out.sizes(), sizes)?;
     let places = each_place(out, spatial)?;
     let parameter = OfImages { places, input: Images::of(grad, spatial), pooling };
     // SAFETY: as for `means`.
-    unsafe { each(&PROGRAM, out.device(), (1, "MeansBackward"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (1, "MeansBackward"), dtype, &places, &parameter) }
 }
 
-fn largest<T: Element>(
+fn largest(
     spatial: usize,
     pooling: Pooling,
-    input: &DeviceView<'_, T>,
-    out: &DeviceViewMut<'_, T>,
-    indices: &DeviceViewMut<'_, i64>,
+    input: &DeviceView<'_>,
+    out: &DeviceViewMut<'_>,
+    indices: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     expect_sizes(indices.sizes(), out.sizes())?;
     let operands = [Images::of_mut(out, spatial), Images::of_mut(indices, spatial)];
     let places = each_place_with(out.sizes(), spatial, operands)?;
     let parameter = OfImages { places, input: Images::of(input, spatial), pooling };
     // SAFETY: as for `means`.
-    unsafe { each(&PROGRAM, out.device(), (2, "Largest"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (2, "Largest"), dtype, &places, &parameter) }
 }
 
-fn largest_backward<T: Element>(
+fn largest_backward(
     spatial: usize,
-    grad: &DeviceView<'_, T>,
+    grad: &DeviceView<'_>,
     input_sizes: &[i64],
-    indices: &DeviceView<'_, i64>,
-    out: &DeviceViewMut<'_, T>,
+    indices: &DeviceView<'_>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad.dtype();
     expect_sizes(out.sizes(), input_sizes)?;
     expect_sizes(indices.sizes(), grad.sizes())?;
     let input = spatial_sizes(input_sizes, spatial)?;
@@ -294,10 +289,10 @@ fn largest_backward<T: Element>(
     let (positions, elements) = (count(output) as u64, count(input) as u64);
     let parameter = PutPositions { places, lists, positions, elements };
     // SAFETY: the lists have room for each position of the gradient, and a head for each element.
-    unsafe { each(&PROGRAM, device, (3, "PutPositions"), i64::DTYPE, &places, &parameter)? };
+    unsafe { each(&PROGRAM, device, (3, "PutPositions"), DType::I64, &places, &parameter)? };
     let places = each_place(out, spatial)?;
     let output = output.map(|size| size as u64);
     let parameter = LargestBackward { places, grad: Images::of(grad, spatial), lists, output };
     // SAFETY: the lists were made for this gradient.
-    unsafe { each(&PROGRAM, device, (4, "LargestBackward"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, device, (4, "LargestBackward"), dtype, &places, &parameter) }
 }

@@ -7,25 +7,25 @@ use std::ffi::c_void;
 
 use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{Device, Element, Error, Result};
+use opsmith_runtime::{DType, Device, Error, Result};
 
 use super::scratch::Room;
 
 /// Sizes of a product, field by field as in `product.cuh`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(super) struct ProductShape<C> {
+pub(super) struct ProductShape {
     pub stacks: u64,
     pub rows: u64,
     pub columns: u64,
     pub inner: u64,
     part: u64,
-    partial: *mut C,
+    partial: *mut c_void,
 }
 
-impl<C> ProductShape<C> {
+impl ProductShape {
     /// A product whose inner dimension is one part.
-    pub fn new(stacks: u64, rows: u64, columns: u64, inner: u64) -> ProductShape<C> {
+    pub fn new(stacks: u64, rows: u64, columns: u64, inner: u64) -> ProductShape {
         ProductShape { stacks, rows, columns, inner, part: inner.max(1), partial: std::ptr::null_mut() }
     }
 
@@ -39,13 +39,13 @@ impl<C> ProductShape<C> {
 
     /// Parts of the inner dimension, of at least `shortest` indices, so that a device has work for all its processors;
     /// `blocks` would run without. The memory is for their sums.
-    fn split(&mut self, device: Device, blocks: u64, shortest: u64) -> Result<Option<Room>> {
+    fn split(&mut self, device: Device, dtype: DType, blocks: u64, shortest: u64) -> Result<Option<Room>> {
         let parts = (BUSY / blocks.max(1)).min(self.inner / shortest).min(MOST_PARTS);
         if parts < 2 {
             return Ok(None);
         }
         self.part = self.inner.div_ceil(parts).next_multiple_of(16);
-        let memory = Room::new::<C>(device, self.parts() * self.sums())?;
+        let memory = Room::of_dtype(device, dtype, self.parts() * self.sums())?;
         self.partial = memory.address();
         Ok(Some(memory))
     }
@@ -58,20 +58,17 @@ const MOST_PARTS: u64 = 256;
 const MOST_STACKS: u64 = 65535;
 
 /// The parameter of a functor for products.
-pub(super) trait Product: Copy {
-    /// The type of sums.
-    type Sum: Element;
-
-    /// The first field.
-    fn shape(&mut self) -> &mut ProductShape<Self::Sum>;
-}
+///
+/// # Safety
+/// It is laid out as C has it, and its first field is the shape.
+pub(super) unsafe trait Product: Copy {}
 
 /// A functor of a program: its number there, and its type.
 pub(super) struct Functor<'a> {
     pub program: &'static DeviceProgram,
     /// Less than 64; functors of other dtypes may share it.
     pub number: u32,
-    pub dtype: opsmith_runtime::DType,
+    pub dtype: DType,
     /// The type in the namespace `opsmith`.
     pub name: &'a str,
 }
@@ -82,16 +79,16 @@ impl Functor<'_> {
         (self.number << 3 | kernel) << 8 | self.dtype as u32
     }
 
-    unsafe fn launch<P: Copy>(
+    unsafe fn launch(
         &self,
         device: Device,
         kernel: u32,
         instance: impl FnOnce() -> String,
         grid: Grid,
-        parameter: &P,
+        parameter: &mut ProductShape,
         more: Option<&u32>,
     ) -> Result<()> {
-        let mut parameters = vec![std::ptr::from_ref(parameter).cast::<c_void>()];
+        let mut parameters = vec![std::ptr::from_mut(parameter).cast_const().cast::<c_void>()];
         parameters.extend(more.map(|number| std::ptr::from_ref(number).cast::<c_void>()));
         // SAFETY: the caller's promise.
         unsafe { self.program.launch(device, self.kernel(kernel), instance, grid, &parameters) }
@@ -105,21 +102,27 @@ impl Functor<'_> {
     /// # Safety
     /// The functor has the layout of `P`; operands are on the device, inside their memory.
     pub unsafe fn product<P: Product>(&self, device: Device, mut parameter: P) -> Result<()> {
-        let shape = parameter.shape();
+        // SAFETY: the shape is the parameter's first field, and is borrowed as long as the parameter.
+        unsafe { self.product_of(device, &mut *(&raw mut parameter).cast()) }
+    }
+
+    /// # Safety
+    /// The shape is the beginning of a parameter for [`Functor::product`].
+    unsafe fn product_of(&self, device: Device, shape: &mut ProductShape) -> Result<()> {
         if shape.sums() == 0 {
             return Ok(());
         }
         let stacks = shape.stacks.min(MOST_STACKS);
-        let edge = edge(shape.rows, shape.columns, stacks, size_of::<P::Sum>());
+        let edge = edge(shape.rows, shape.columns, stacks, self.dtype.to_compute().size());
         let tiles = tiles(shape.rows, shape.columns, edge);
-        let memory = shape.split(device, tiles * stacks, 256)?;
+        let memory = shape.split(device, self.dtype.to_compute(), tiles * stacks, 256)?;
         let blocks = [blocks(tiles)?, stacks as u32, shape.parts() as u32];
         let grid = Grid { blocks, threads: [256, 1, 1], shared: 0 };
         let instance = || format!("OPSMITH_PRODUCT(opsmith_kernel, {edge}, {})", self.name);
         // SAFETY: the caller's promise; the memory for parts has room for all.
-        unsafe { self.launch(device, edge.ilog2(), instance, grid, &parameter, None)? };
+        unsafe { self.launch(device, edge.ilog2(), instance, grid, shape, None)? };
         // SAFETY: the same.
-        unsafe { self.add_parts(device, parameter, memory) }
+        unsafe { self.add_parts(device, shape, memory) }
     }
 
     /// Launches products of rows and one column, by teams along x or y.
@@ -135,7 +138,13 @@ impl Functor<'_> {
         mut parameter: P,
         is_row_major: bool,
     ) -> Result<()> {
-        let shape = parameter.shape();
+        // SAFETY: the shape is the parameter's first field, and is borrowed as long as the parameter.
+        unsafe { self.rows_of(device, &mut *(&raw mut parameter).cast(), is_row_major) }
+    }
+
+    /// # Safety
+    /// The shape is the beginning of a parameter for [`Functor::rows`].
+    unsafe fn rows_of(&self, device: Device, shape: &mut ProductShape, is_row_major: bool) -> Result<()> {
         if shape.sums() == 0 {
             return Ok(());
         }
@@ -146,28 +155,23 @@ impl Functor<'_> {
             false => ([32, 8, 1], 32),
         };
         let across = shape.rows.div_ceil(u64::from(teams)).min(1 << 20);
-        let memory = shape.split(device, across, 4096)?;
+        let memory = shape.split(device, self.dtype.to_compute(), across, 4096)?;
         let grid = Grid { blocks: [across as u32, 1, shape.parts() as u32], threads, shared: 0 };
         let along_x = u32::from(is_row_major);
         let instance = || format!("OPSMITH_PRODUCT_ROWS(opsmith_kernel, {})", self.name);
         // SAFETY: the caller's promise.
-        unsafe { self.launch(device, 6, instance, grid, &parameter, Some(&along_x))? };
+        unsafe { self.launch(device, 6, instance, grid, shape, Some(&along_x))? };
         // SAFETY: the same.
-        unsafe { self.add_parts(device, parameter, memory) }
+        unsafe { self.add_parts(device, shape, memory) }
     }
 
-    unsafe fn add_parts<P: Product>(
-        &self,
-        device: Device,
-        mut parameter: P,
-        memory: Option<Room>,
-    ) -> Result<()> {
+    unsafe fn add_parts(&self, device: Device, shape: &mut ProductShape, memory: Option<Room>) -> Result<()> {
         let Some(_memory) = memory else { return Ok(()) };
-        let count = parameter.shape().sums().div_ceil(256).min(1 << 20);
+        let count = shape.sums().div_ceil(256).min(1 << 20);
         let grid = Grid { blocks: [count as u32, 1, 1], threads: [256, 1, 1], shared: 0 };
         let instance = || format!("OPSMITH_PRODUCT_PARTS(opsmith_kernel, {})", self.name);
         // SAFETY: the caller's promise; the parts were written before, in this stream.
-        unsafe { self.launch(device, 7, instance, grid, &parameter, None) }
+        unsafe { self.launch(device, 7, instance, grid, shape, None) }
     }
 }
 

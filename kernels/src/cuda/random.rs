@@ -8,10 +8,12 @@ use std::ffi::c_void;
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::random::{Distribution, Generator, Integers, Stream, Uniform};
-use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Element, Error, Result, Scalar, Scratch};
+use opsmith_runtime::{
+    DType, DeviceView, DeviceViewMut, Element, Error, Result, Scalar, Scratch, with_dtype,
+};
 
 use super::launch::{each, merged};
-use super::scratch::{Room, convert, read};
+use super::scratch::{Room, convert, read, read_number};
 use crate::cpu::expect_sizes;
 use crate::cpu::random::{check_deviation, check_range, chosen, probability};
 use crate::device::EACH;
@@ -70,12 +72,7 @@ enum Kind {
 ///
 /// # Errors
 /// If `from` is above `to` or one is not finite, or errors of the device.
-pub fn uniform<T: Element>(
-    from: f64,
-    to: f64,
-    generator: Option<&Generator>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn uniform(from: f64, to: f64, generator: Option<&Generator>, out: DeviceViewMut<'_>) -> Result<()> {
     check_range(from, to)?;
     drawn(Kind::Uniform, (from, to - from), generator, &out)
 }
@@ -84,12 +81,7 @@ pub fn uniform<T: Element>(
 ///
 /// # Errors
 /// If the deviation is negative, or errors of the device.
-pub fn normal<T: Element>(
-    mean: f64,
-    std: f64,
-    generator: Option<&Generator>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn normal(mean: f64, std: f64, generator: Option<&Generator>, out: DeviceViewMut<'_>) -> Result<()> {
     check_deviation(std)?;
     drawn(Kind::Normal, (mean, std), generator, &out)
 }
@@ -98,7 +90,7 @@ pub fn normal<T: Element>(
 ///
 /// # Errors
 /// Errors of the device.
-pub fn rand<T: Element>(generator: Option<&Generator>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn rand(generator: Option<&Generator>, out: DeviceViewMut<'_>) -> Result<()> {
     drawn(Kind::Uniform, (0.0, 1.0), generator, &out)
 }
 
@@ -106,31 +98,33 @@ pub fn rand<T: Element>(generator: Option<&Generator>, out: DeviceViewMut<'_, T>
 ///
 /// # Errors
 /// Errors of the device.
-pub fn randn<T: Element>(generator: Option<&Generator>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn randn(generator: Option<&Generator>, out: DeviceViewMut<'_>) -> Result<()> {
     drawn(Kind::Normal, (0.0, 1.0), generator, &out)
 }
 
-fn drawn<T: Element>(
+fn drawn(
     kind: Kind,
     (shift, factor): (f64, f64),
     generator: Option<&Generator>,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = out.dtype();
     // Uniform and normal numbers of a type take equal numbers of blocks.
-    let per_block =
-        if T::DTYPE == DType::F64 { Uniform::<f64>::PER_BLOCK } else { Uniform::<f32>::PER_BLOCK };
+    let per_block = if dtype == DType::F64 { Uniform::<f64>::PER_BLOCK } else { Uniform::<f32>::PER_BLOCK };
     let stream = chosen(generator).reserve((out.numel() as u64).div_ceil(per_block));
     let places = numbered(out)?;
     let scaled = u32::from((shift, factor) != (0.0, 1.0));
-    let number = |value| T::Compute::from_scalar(Scalar::Float(value));
-    let parameter =
-        Drawn { places, stream, kind: kind as u32, scaled, shift: number(shift), factor: number(factor) };
-    // SAFETY: the struct has the fields of `random.cuh`, and the places are those of the output.
-    unsafe { each(&PROGRAM, out.device(), (1, "Drawn"), T::DTYPE, &places, &parameter) }
+    with_dtype!(dtype.to_compute(), C => {
+        let number = |value| C::from_scalar(Scalar::Float(value));
+        let parameter =
+            Drawn { places, stream, kind: kind as u32, scaled, shift: number(shift), factor: number(factor) };
+        // SAFETY: the struct has the fields of `random.cuh`, and the places are those of the output.
+        unsafe { each(&PROGRAM, out.device(), (1, "Drawn"), dtype, &places, &parameter) }
+    })
 }
 
 /// The places of an output, and the number of each.
-fn numbered<T>(out: &DeviceViewMut<'_, T>) -> Result<Strided<2>> {
+fn numbered(out: &DeviceViewMut<'_>) -> Result<Strided<2>> {
     let row_major = contiguous_strides(out.sizes());
     merged(out.sizes(), [(out.address().cast_const().cast(), out.strides()), (std::ptr::null(), &row_major)])
 }
@@ -139,17 +133,13 @@ fn numbered<T>(out: &DeviceViewMut<'_, T>) -> Result<Strided<2>> {
 ///
 /// # Errors
 /// If there are none, or errors of the device.
-pub fn randint<T: Element>(
-    low: i64,
-    high: i64,
-    generator: Option<&Generator>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn randint(low: i64, high: i64, generator: Option<&Generator>, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let stream = chosen(generator).reserve_for(&Integers::new(low, high)?, out.numel());
     let places = numbered(&out)?;
     let parameter = DrawnInteger { places, stream, low, length: high.wrapping_sub(low) as u64 };
     // SAFETY: the struct has the fields of `random.cuh`, and the places are those of the output.
-    unsafe { each(&PROGRAM, out.device(), (2, "DrawnInteger"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (2, "DrawnInteger"), dtype, &places, &parameter) }
 }
 
 /// 1 with the probability that the element of `self` gives, else 0. Waits for the device, which looks for elements that are
@@ -157,11 +147,7 @@ pub fn randint<T: Element>(
 ///
 /// # Errors
 /// If a probability is not between 0 and 1, or errors of the device.
-pub fn bernoulli<T: Element>(
-    self_: DeviceView<'_, T>,
-    generator: Option<&Generator>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn bernoulli(self_: DeviceView<'_>, generator: Option<&Generator>, out: DeviceViewMut<'_>) -> Result<()> {
     expect_sizes(out.sizes(), self_.sizes())?;
     let wrong = Room::of(out.device(), &[u64::MAX])?;
     let probabilities = (self_.address().cast(), self_.strides());
@@ -177,29 +163,29 @@ pub fn bernoulli<T: Element>(
         rest /= size;
     }
     // SAFETY: the offset is that of an element.
-    let element = unsafe { read(out.device(), self_.address().offset(offset as isize))? };
-    probability(element.to_scalar().to_f64()).map(drop)
+    let element = unsafe {
+        let at = self_.address().wrapping_byte_offset(offset as isize * self_.dtype().size() as isize);
+        read_number(out.device(), self_.dtype(), at.cast_mut())?
+    };
+    probability(element.to_f64()).map(drop)
 }
 
 /// 1 with probability `p`, else 0.
 ///
 /// # Errors
 /// If the probability is not between 0 and 1, or errors of the device.
-pub fn bernoulli_p<T: Element>(
-    p: f64,
-    generator: Option<&Generator>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn bernoulli_p(p: f64, generator: Option<&Generator>, out: DeviceViewMut<'_>) -> Result<()> {
     chances(probability(p)?, (std::ptr::null(), &[]), std::ptr::null_mut(), generator, &out)
 }
 
-fn chances<T: Element>(
+fn chances(
     p: f64,
     probabilities: (*const c_void, &[i64]),
     wrong: *mut u64,
     generator: Option<&Generator>,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = out.dtype();
     let stream = chosen(generator).reserve_for(&Uniform::<f64>::new(), out.numel());
     let row_major = contiguous_strides(out.sizes());
     let first = out.address().cast_const().cast();
@@ -207,7 +193,7 @@ fn chances<T: Element>(
     let places = merged(out.sizes(), operands)?;
     // SAFETY: the struct has the fields of `random.cuh`; probabilities have the output's sizes.
     unsafe {
-        each(&PROGRAM, out.device(), (3, "Chance"), T::DTYPE, &places, &Chance { places, stream, p, wrong })
+        each(&PROGRAM, out.device(), (3, "Chance"), dtype, &places, &Chance { places, stream, p, wrong })
     }
 }
 
@@ -215,7 +201,8 @@ fn chances<T: Element>(
 ///
 /// # Errors
 /// If the output does not have that many elements, or errors of the device.
-pub fn randperm<T: Element>(n: i64, generator: Option<&Generator>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn randperm(n: i64, generator: Option<&Generator>, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     expect_sizes(out.sizes(), &[n])?;
     let count = usize::try_from(n).map_err(|_| Error::shape("a permutation has 0 or more numbers"))?;
     let mut order = Scratch::filled(0i64, count);
@@ -231,7 +218,7 @@ pub fn randperm<T: Element>(n: i64, generator: Option<&Generator>, out: DeviceVi
         strides: &[1],
     };
     let start = out.address().cast();
-    let to = opsmith_runtime::backend::Elements { start, dtype: T::DTYPE, strides: out.strides(), ..from };
+    let to = opsmith_runtime::backend::Elements { start, dtype, strides: out.strides(), ..from };
     // SAFETY: the room has as many numbers as the output elements.
     unsafe { convert(out.device(), to, from) }
 }
@@ -241,13 +228,14 @@ pub fn randperm<T: Element>(n: i64, generator: Option<&Generator>, out: DeviceVi
 ///
 /// # Errors
 /// If the probability is not between 0 and 1, or errors of the device.
-pub fn native_dropout<T: Element>(
-    input: DeviceView<'_, T>,
+pub fn native_dropout(
+    input: DeviceView<'_>,
     p: f64,
     train: Option<bool>,
-    out: DeviceViewMut<'_, T>,
-    mask: DeviceViewMut<'_, bool>,
+    out: DeviceViewMut<'_>,
+    mask: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     let p = if train.unwrap_or(true) { probability(p)? } else { 0.0 };
     expect_sizes(mask.sizes(), input.sizes())?;
     expect_sizes(out.sizes(), input.sizes())?;
@@ -256,7 +244,7 @@ pub fn native_dropout<T: Element>(
         true => chosen(None).reserve_for(&Uniform::<f32>::new(), out.numel()),
         false => Stream { seed: 0, offset: 0 },
     };
-    let scale = T::Compute::from_scalar(Scalar::Float(if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) }));
+    let scale = Scalar::Float(if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) });
     let row_major = contiguous_strides(out.sizes());
     let operands = [
         (out.address().cast_const().cast(), out.strides()),
@@ -265,7 +253,9 @@ pub fn native_dropout<T: Element>(
         (std::ptr::null(), &row_major[..]),
     ];
     let places = merged(out.sizes(), operands)?;
-    let parameter = Dropout { places, stream, p, draws: u64::from(draws), scale };
-    // SAFETY: the struct has the fields of `random.cuh`, and the operands have the output's sizes.
-    unsafe { each(&PROGRAM, out.device(), (4, "Dropout"), T::DTYPE, &places, &parameter) }
+    with_dtype!(dtype.to_compute(), C => {
+        let parameter = Dropout { places, stream, p, draws: u64::from(draws), scale: C::from_scalar(scale) };
+        // SAFETY: the struct has the fields of `random.cuh`, and the operands have the output's sizes.
+        unsafe { each(&PROGRAM, out.device(), (4, "Dropout"), dtype, &places, &parameter) }
+    })
 }

@@ -2,15 +2,17 @@
 //!
 //! A step is a product of the state and its weights, and a thread for each unit.
 
+use std::ffi::c_void;
+
 use opsmith_runtime::backend::Elements;
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Element, Result, Scalar};
+use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Result, Scalar};
 
 use super::launch::{each, strided};
 use super::linalg::{Plane, product};
 use super::scratch::{Dense, DenseMut, Room, convert};
-use crate::cpu::recurrent::{Kind, Unit};
+use crate::cpu::recurrent::Kind;
 use crate::device::EACH;
 use crate::device::strided::Strided;
 
@@ -20,37 +22,37 @@ static PROGRAM: DeviceProgram =
 /// Field by field as in `recurrent.cuh`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Step<T> {
+struct Step {
     places: Strided<1>,
     units: u64,
-    input: *const T,
-    state: *const T,
-    hidden: *const T,
-    cell: *const T,
-    next_hidden: *mut T,
-    next_cell: *mut T,
-    saved: *mut T,
+    input: *const c_void,
+    state: *const c_void,
+    hidden: *const c_void,
+    cell: *const c_void,
+    next_hidden: *mut c_void,
+    next_cell: *mut c_void,
+    saved: *mut c_void,
     kind: i64,
 }
 
 /// Field by field as in `recurrent.cuh`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct StepBack<T> {
+struct StepBack {
     places: Strided<1>,
     units: u64,
-    grad_output: *const T,
-    grad_cells: *const T,
-    later: *const T,
-    hidden_before: *const T,
-    hidden_after: *const T,
-    cell_before: *const T,
-    cell_after: *const T,
-    saved: *const T,
-    of_cell: *mut T,
-    of_gates: *mut T,
-    of_sums: *mut T,
-    direct: *mut T,
+    grad_output: *const c_void,
+    grad_cells: *const c_void,
+    later: *const c_void,
+    hidden_before: *const c_void,
+    hidden_after: *const c_void,
+    cell_before: *const c_void,
+    cell_after: *const c_void,
+    saved: *const c_void,
+    of_cell: *mut c_void,
+    of_gates: *mut c_void,
+    of_sums: *mut c_void,
+    direct: *mut c_void,
     kind: i64,
 }
 
@@ -97,12 +99,12 @@ impl Layer {
     }
 
     /// A state as a matrix.
-    fn plane<T>(&self, start: *const T) -> Plane<T> {
+    fn plane(&self, start: *const c_void) -> Plane {
         Plane::dense(start, [self.batch as i64, self.units as i64])
     }
 
     /// Gates as a matrix.
-    fn gates<T>(&self, start: *const T) -> Plane<T> {
+    fn gates(&self, start: *const c_void) -> Plane {
         Plane::dense(start, [self.batch as i64, self.width() as i64])
     }
 }
@@ -113,24 +115,25 @@ impl Layer {
 /// # Errors
 /// Errors of the device; shapes were checked before.
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
-pub fn steps<T: Unit>(
-    gates: DeviceView<'_, T>,
-    hidden: DeviceView<'_, T>,
-    cell: Option<DeviceView<'_, T>>,
-    weight: DeviceView<'_, T>,
-    bias: Option<DeviceView<'_, T>>,
+pub fn steps(
+    gates: DeviceView<'_>,
+    hidden: DeviceView<'_>,
+    cell: Option<DeviceView<'_>>,
+    weight: DeviceView<'_>,
+    bias: Option<DeviceView<'_>>,
     kind: i64,
     reverse: bool,
-    output: DeviceViewMut<'_, T>,
-    cells: DeviceViewMut<'_, T>,
-    activations: DeviceViewMut<'_, T>,
+    output: DeviceViewMut<'_>,
+    cells: DeviceViewMut<'_>,
+    activations: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = gates.dtype();
     let layer = Layer::of(kind, gates.sizes(), hidden.sizes()[1], reverse, output.device());
     let (width, states) = (layer.width(), layer.states());
     let (gates, hidden) = (Dense::of(&gates)?, Dense::of(&hidden)?);
     let cell = dense(cell)?;
     let (output, cells, saved) = (DenseMut::of(output)?, DenseMut::of(cells)?, DenseMut::of(activations)?);
-    let sums = Room::new::<T>(layer.device, (layer.batch * width) as u64)?;
+    let sums = Room::of_dtype(layer.device, dtype, (layer.batch * width) as u64)?;
     let turned = Plane {
         start: weight.address(),
         sizes: [weight.sizes()[1], weight.sizes()[0]],
@@ -146,19 +149,19 @@ pub fn steps<T: Unit>(
         let step = Step {
             places: layer.places()?,
             units: layer.units as u64,
-            input: gates.address.wrapping_add(at * layer.batch * width),
+            input: gates.at(at * layer.batch * width),
             state: sums.address(),
             hidden: before,
             cell: cell_before,
-            next_hidden: output.address.wrapping_add(at * states),
-            next_cell: cells.address.wrapping_add(at * states),
-            saved: saved.address.wrapping_add(at * layer.saved()),
+            next_hidden: output.at(at * states),
+            next_cell: cells.at(at * states),
+            saved: saved.at(at * layer.saved()),
             kind: layer.number,
         };
         // SAFETY: shapes were checked before; a step's operands are the parts at its position, and sums memory of this call.
         unsafe {
-            product(layer.device, [layer.plane(before), turned], bias, layer.gates(sums.address()))?;
-            each(&PROGRAM, layer.device, (0, "Step"), T::DTYPE, &step.places, &step)?;
+            product(dtype, layer.device, [layer.plane(before), turned], bias, layer.gates(sums.address()))?;
+            each(&PROGRAM, layer.device, (0, "Step"), dtype, &step.places, &step)?;
         }
         (before, cell_before) = (step.next_hidden, step.next_cell);
     }
@@ -173,22 +176,23 @@ pub fn steps<T: Unit>(
 /// # Errors
 /// Errors of the device; shapes were checked before.
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
-pub fn steps_backward<T: Unit>(
-    grad_output: Option<DeviceView<'_, T>>,
-    grad_cells: Option<DeviceView<'_, T>>,
-    hidden: DeviceView<'_, T>,
-    cell: Option<DeviceView<'_, T>>,
-    weight: DeviceView<'_, T>,
-    output: DeviceView<'_, T>,
-    cells: DeviceView<'_, T>,
-    activations: DeviceView<'_, T>,
+pub fn steps_backward(
+    grad_output: Option<DeviceView<'_>>,
+    grad_cells: Option<DeviceView<'_>>,
+    hidden: DeviceView<'_>,
+    cell: Option<DeviceView<'_>>,
+    weight: DeviceView<'_>,
+    output: DeviceView<'_>,
+    cells: DeviceView<'_>,
+    activations: DeviceView<'_>,
     kind: i64,
     reverse: bool,
-    of_gates: DeviceViewMut<'_, T>,
-    of_sums: DeviceViewMut<'_, T>,
-    of_hidden: DeviceViewMut<'_, T>,
-    of_cell: DeviceViewMut<'_, T>,
+    of_gates: DeviceViewMut<'_>,
+    of_sums: DeviceViewMut<'_>,
+    of_hidden: DeviceViewMut<'_>,
+    of_cell: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = hidden.dtype();
     let layer = Layer::of(kind, output.sizes(), hidden.sizes()[1], reverse, of_hidden.device());
     let (states, of_step) = (layer.states(), layer.batch * layer.width());
     let (grad_output, grad_cells) = (dense(grad_output)?, dense(grad_cells)?);
@@ -198,16 +202,16 @@ pub fn steps_backward<T: Unit>(
     let weight =
         Plane { start: weight.address(), sizes: pair(weight.sizes()), strides: pair(weight.strides()) };
     let (gates, sums) = (DenseMut::of(of_gates)?, DenseMut::of(of_sums)?);
-    let direct = Room::new::<T>(layer.device, states as u64)?;
-    let later = Room::filled::<T>(layer.device, states as u64, Scalar::Int(0))?;
-    let by_cell = Room::filled::<T>(layer.device, states as u64, Scalar::Int(0))?;
-    let part = |dense: &Option<Dense<'_, T>>, at: usize| {
-        dense.as_ref().map_or(std::ptr::null(), |dense| dense.address.wrapping_add(at * states))
+    let direct = Room::of_dtype(layer.device, dtype, states as u64)?;
+    let later = Room::filled(layer.device, dtype, states as u64, Scalar::Int(0))?;
+    let by_cell = Room::filled(layer.device, dtype, states as u64, Scalar::Int(0))?;
+    let part = |dense: &Option<Dense<'_>>, at: usize| {
+        dense.as_ref().map_or(std::ptr::null(), |dense| dense.at(at * states))
     };
     for step in (0..layer.steps).rev() {
         let at = layer.position(step);
         let (hidden_before, cell_before) = match step.checked_sub(1).map(|step| layer.position(step)) {
-            Some(at) => (output.address.wrapping_add(at * states), cells.address.wrapping_add(at * states)),
+            Some(at) => (output.at(at * states), cells.at(at * states)),
             None => (hidden.address, Dense::address_of(&cell)),
         };
         let back = StepBack {
@@ -217,22 +221,22 @@ pub fn steps_backward<T: Unit>(
             grad_cells: part(&grad_cells, at),
             later: later.address(),
             hidden_before,
-            hidden_after: output.address.wrapping_add(at * states),
+            hidden_after: output.at(at * states),
             cell_before,
-            cell_after: cells.address.wrapping_add(at * states),
-            saved: saved.address.wrapping_add(at * layer.saved()),
+            cell_after: cells.at(at * states),
+            saved: saved.at(at * layer.saved()),
             of_cell: by_cell.address(),
-            of_gates: gates.address.wrapping_add(at * of_step),
-            of_sums: sums.address.wrapping_add(at * of_step),
+            of_gates: gates.at(at * of_step),
+            of_sums: sums.at(at * of_step),
             direct: direct.address(),
             kind: layer.number,
         };
         let of_state = if layer.kind == Kind::Gru { back.of_sums } else { back.of_gates };
         // SAFETY: shapes were checked before; a step's operands are the parts at its position, the others memory of this call.
         unsafe {
-            each(&PROGRAM, layer.device, (1, "StepBack"), T::DTYPE, &back.places, &back)?;
+            each(&PROGRAM, layer.device, (1, "StepBack"), dtype, &back.places, &back)?;
             let (added, to) = (layer.plane(back.direct), layer.plane(back.later));
-            product(layer.device, [layer.gates(of_state), weight], Some(added), to)?;
+            product(dtype, layer.device, [layer.gates(of_state), weight], Some(added), to)?;
         }
     }
     gates.write()?;
@@ -242,7 +246,7 @@ pub fn steps_backward<T: Unit>(
 }
 
 /// An optional operand in row-major order.
-fn dense<T: Element>(view: Option<DeviceView<'_, T>>) -> Result<Option<Dense<'_, T>>> {
+fn dense(view: Option<DeviceView<'_>>) -> Result<Option<Dense<'_>>> {
     view.as_ref().map(Dense::of).transpose()
 }
 
@@ -252,14 +256,15 @@ fn pair(list: &[i64]) -> [i64; 2] {
 }
 
 /// Copies elements in row-major order to where an output has them.
-fn write<T: Element>(from: &Room, to: &DeviceViewMut<'_, T>) -> Result<()> {
+fn write(from: &Room, to: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = to.dtype();
     if to.numel() == 0 {
         return Ok(());
     }
     let own = contiguous_strides(to.sizes());
-    let from = Elements { start: from.address(), dtype: T::DTYPE, sizes: to.sizes(), strides: &own };
+    let from = Elements { start: from.address(), dtype, sizes: to.sizes(), strides: &own };
     let start = to.address().cast();
-    let target = Elements { start, dtype: T::DTYPE, sizes: to.sizes(), strides: to.strides() };
+    let target = Elements { start, dtype, sizes: to.sizes(), strides: to.strides() };
     // SAFETY: all elements of the output, and as much memory of this call's own.
     unsafe { convert(to.device(), target, from) }
 }

@@ -2,10 +2,12 @@
 //!
 //! The meaning is that of [`cpu::reduce`](crate::cpu::reduce). The order of sums depends on shapes and strides alone.
 
+use std::ffi::c_void;
+
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
+use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Dims, Result, Scalar};
 
 use super::fold::{Fold, Operands, fold, fold_view};
 use super::launch::{each, strided};
@@ -54,11 +56,11 @@ impl Kind {
         }
     }
 
-    fn fold<T: Element>(self, value: f64) -> Fold<impl Fn() -> String> {
+    fn fold(self, dtype: DType, value: f64) -> Fold<impl Fn() -> String> {
         Fold {
             program: &PROGRAM,
-            number: (self as u32) << 8 | T::DTYPE as u32,
-            text: move || format!("{}<opsmith::dtype::{}>", self.name(), T::DTYPE.ident()),
+            number: (self as u32) << 8 | dtype as u32,
+            text: move || format!("{}<opsmith::dtype::{}>", self.name(), dtype.ident()),
             value,
             ordered: matches!(self, Kind::ArgLargest | Kind::ArgSmallest),
         }
@@ -69,22 +71,23 @@ impl Kind {
 ///
 /// # Safety
 /// `O` is the fold's output type for elements of `T`.
-unsafe fn reduce<T: Element, O: Element>(
+unsafe fn reduce(
     (kind, value): (Kind, f64),
-    input: &DeviceView<'_, T>,
+    input: &DeviceView<'_>,
     dim: Option<&[i64]>,
     keepdim: bool,
-    out: &DeviceViewMut<'_, O>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     // SAFETY: the caller's promise.
-    unsafe { fold_view(&kind.fold::<T>(value), input, dim, keepdim, out) }
+    unsafe { fold_view(&kind.fold(dtype, value), input, dim, keepdim, out) }
 }
 
 /// The sum of all elements; 0 without elements.
 ///
 /// # Errors
 /// Errors of the device.
-pub fn sum_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn sum_full(self_: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     sum(self_, None, false, out)
 }
 
@@ -92,12 +95,7 @@ pub fn sum_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>)
 ///
 /// # Errors
 /// If a dimension is out of range, or errors of the device.
-pub fn sum<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: Option<&[i64]>,
-    keepdim: bool,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn sum(self_: DeviceView<'_>, dim: Option<&[i64]>, keepdim: bool, out: DeviceViewMut<'_>) -> Result<()> {
     // SAFETY: sums are of the elements' type.
     unsafe { reduce((Kind::Sum, 0.0), &self_, dim, keepdim, &out) }
 }
@@ -106,11 +104,8 @@ pub fn sum<T: Element>(
 ///
 /// # Errors
 /// If the output's shape does not broadcast to the operand's, or errors of the device.
-pub fn sum_to_size<T: Element>(
-    self_: DeviceView<'_, T>,
-    size: &[i64],
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn sum_to_size(self_: DeviceView<'_>, size: &[i64], out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = self_.dtype();
     let added = added_dims(self_.sizes(), size)?;
     expect_sizes(out.sizes(), size)?;
     let mut strides = Dims::from_elem(0, added);
@@ -130,14 +125,14 @@ pub fn sum_to_size<T: Element>(
         out: (out.address().cast(), &strides),
     };
     // SAFETY: sums are of the elements' type; places of the views.
-    unsafe { fold(&Kind::Sum.fold::<T>(0.0), &operands) }
+    unsafe { fold(&Kind::Sum.fold(dtype, 0.0), &operands) }
 }
 
 /// The mean of all elements; NaN without elements.
 ///
 /// # Errors
 /// Errors of the device.
-pub fn mean_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn mean_full(self_: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     mean(self_, None, false, out)
 }
 
@@ -145,12 +140,7 @@ pub fn mean_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>
 ///
 /// # Errors
 /// If a dimension is out of range, or errors of the device.
-pub fn mean<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: Option<&[i64]>,
-    keepdim: bool,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn mean(self_: DeviceView<'_>, dim: Option<&[i64]>, keepdim: bool, out: DeviceViewMut<'_>) -> Result<()> {
     // SAFETY: means are of the elements' type.
     unsafe { reduce((Kind::Mean, 0.0), &self_, dim, keepdim, &out) }
 }
@@ -159,7 +149,7 @@ pub fn mean<T: Element>(
 ///
 /// # Errors
 /// Errors of the device.
-pub fn prod_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn prod_full(self_: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     // SAFETY: products are of the elements' type.
     unsafe { reduce((Kind::Product, 0.0), &self_, None, false, &out) }
 }
@@ -168,12 +158,7 @@ pub fn prod_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>
 ///
 /// # Errors
 /// If the dimension is out of range, or errors of the device.
-pub fn prod<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: i64,
-    keepdim: bool,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn prod(self_: DeviceView<'_>, dim: i64, keepdim: bool, out: DeviceViewMut<'_>) -> Result<()> {
     // SAFETY: products are of the elements' type.
     unsafe { reduce((Kind::Product, 0.0), &self_, Some(&[dim]), keepdim, &out) }
 }
@@ -182,12 +167,7 @@ pub fn prod<T: Element>(
 ///
 /// # Errors
 /// If there are outputs but no elements to choose from, or errors of the device.
-pub fn amax<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: &[i64],
-    keepdim: bool,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn amax(self_: DeviceView<'_>, dim: &[i64], keepdim: bool, out: DeviceViewMut<'_>) -> Result<()> {
     extreme(Kind::Largest, &self_, dim, keepdim, &out)
 }
 
@@ -195,12 +175,7 @@ pub fn amax<T: Element>(
 ///
 /// # Errors
 /// As [`amax`].
-pub fn amin<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: &[i64],
-    keepdim: bool,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn amin(self_: DeviceView<'_>, dim: &[i64], keepdim: bool, out: DeviceViewMut<'_>) -> Result<()> {
     extreme(Kind::Smallest, &self_, dim, keepdim, &out)
 }
 
@@ -208,7 +183,7 @@ pub fn amin<T: Element>(
 ///
 /// # Errors
 /// If there is no element, or errors of the device.
-pub fn max_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn max_full(self_: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     extreme(Kind::Largest, &self_, &[], false, &out)
 }
 
@@ -216,16 +191,16 @@ pub fn max_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>)
 ///
 /// # Errors
 /// If there is no element, or errors of the device.
-pub fn min_full<T: Element>(self_: DeviceView<'_, T>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn min_full(self_: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     extreme(Kind::Smallest, &self_, &[], false, &out)
 }
 
-fn extreme<T: Element>(
+fn extreme(
     kind: Kind,
-    input: &DeviceView<'_, T>,
+    input: &DeviceView<'_>,
     dim: &[i64],
     keepdim: bool,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
     refuse_empty(input.sizes(), &reduced_dims(input.sizes().len(), Some(dim))?)?;
     // SAFETY: extremes are elements.
@@ -233,7 +208,8 @@ fn extreme<T: Element>(
 }
 
 /// Writes the smallest and the largest element to two places; NaN if there is one.
-pub(super) fn ends_of<T: Element>(input: &DeviceView<'_, T>, ends: *mut T) -> Result<()> {
+pub(super) fn ends_of(input: &DeviceView<'_>, ends: *mut c_void) -> Result<()> {
+    let dtype = input.dtype();
     let (dims, reduced) = (input.sizes().len(), vec![true; input.sizes().len()]);
     for (place, kind) in [Kind::Smallest, Kind::Largest].into_iter().enumerate() {
         let operands = Operands {
@@ -241,10 +217,10 @@ pub(super) fn ends_of<T: Element>(input: &DeviceView<'_, T>, ends: *mut T) -> Re
             sizes: input.sizes(),
             reduced: &reduced,
             input: (input.address().cast(), input.strides()),
-            out: (ends.wrapping_add(place).cast(), &vec![0; dims]),
+            out: (ends.wrapping_byte_add(place * dtype.size()), &vec![0; dims]),
         };
         // SAFETY: extremes are elements; places of the view, and one of two outputs.
-        unsafe { fold(&kind.fold::<T>(0.0), &operands)? };
+        unsafe { fold(&kind.fold(dtype, 0.0), &operands)? };
     }
     Ok(())
 }
@@ -253,12 +229,7 @@ pub(super) fn ends_of<T: Element>(input: &DeviceView<'_, T>, ends: *mut T) -> Re
 ///
 /// # Errors
 /// If there is no element, or errors of the device.
-pub fn argmax<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: Option<i64>,
-    keepdim: bool,
-    out: DeviceViewMut<'_, i64>,
-) -> Result<()> {
+pub fn argmax(self_: DeviceView<'_>, dim: Option<i64>, keepdim: bool, out: DeviceViewMut<'_>) -> Result<()> {
     position(Kind::ArgLargest, &self_, dim, keepdim, &out)
 }
 
@@ -266,21 +237,16 @@ pub fn argmax<T: Element>(
 ///
 /// # Errors
 /// If there is no element, or errors of the device.
-pub fn argmin<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: Option<i64>,
-    keepdim: bool,
-    out: DeviceViewMut<'_, i64>,
-) -> Result<()> {
+pub fn argmin(self_: DeviceView<'_>, dim: Option<i64>, keepdim: bool, out: DeviceViewMut<'_>) -> Result<()> {
     position(Kind::ArgSmallest, &self_, dim, keepdim, &out)
 }
 
-fn position<T: Element>(
+fn position(
     kind: Kind,
-    input: &DeviceView<'_, T>,
+    input: &DeviceView<'_>,
     dim: Option<i64>,
     keepdim: bool,
-    out: &DeviceViewMut<'_, i64>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
     let dim = dim.as_ref().map(std::slice::from_ref);
     refuse_empty(input.sizes(), &reduced_dims(input.sizes().len(), dim)?)?;
@@ -292,12 +258,12 @@ fn position<T: Element>(
 ///
 /// # Errors
 /// If there is no element, or errors of the device.
-pub fn max_dim<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn max_dim(
+    self_: DeviceView<'_>,
     dim: i64,
     keepdim: bool,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     position(Kind::ArgLargest, &self_, Some(dim), keepdim, &indices)?;
     at_places(&self_, dim, keepdim, &values, &indices)
@@ -307,12 +273,12 @@ pub fn max_dim<T: Element>(
 ///
 /// # Errors
 /// If there is no element, or errors of the device.
-pub fn min_dim<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn min_dim(
+    self_: DeviceView<'_>,
     dim: i64,
     keepdim: bool,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     position(Kind::ArgSmallest, &self_, Some(dim), keepdim, &indices)?;
     at_places(&self_, dim, keepdim, &values, &indices)
@@ -326,13 +292,14 @@ struct AtPlace {
 }
 
 /// Writes the elements at places along a dimension, which are inside it.
-fn at_places<T: Element>(
-    input: &DeviceView<'_, T>,
+fn at_places(
+    input: &DeviceView<'_>,
     dim: i64,
     keepdim: bool,
-    values: &DeviceViewMut<'_, T>,
-    indices: &DeviceViewMut<'_, i64>,
+    values: &DeviceViewMut<'_>,
+    indices: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     let dim = wrap_dim(dim, input.sizes().len())?;
     let reduced = reduced_dims(input.sizes().len(), Some(&[dim as i64]))?;
     let like_input = |sizes, strides| reduced_strides(input.sizes(), &reduced, keepdim, sizes, strides);
@@ -351,19 +318,14 @@ fn at_places<T: Element>(
     )?;
     let parameter = AtPlace { places, step: input.strides().get(dim).copied().unwrap_or(0) };
     // SAFETY: the struct has the fields of `chosen.cuh`; places are those of the views, indices those of a reduction.
-    unsafe { each(&CHOSEN, values.device(), (0, "AtPlace"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&CHOSEN, values.device(), (0, "AtPlace"), dtype, &places, &parameter) }
 }
 
 /// Whether any element over dimensions is not zero; false without elements.
 ///
 /// # Errors
 /// If a dimension is out of range, or errors of the device.
-pub fn any<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: Option<&[i64]>,
-    keepdim: bool,
-    out: DeviceViewMut<'_, bool>,
-) -> Result<()> {
+pub fn any(self_: DeviceView<'_>, dim: Option<&[i64]>, keepdim: bool, out: DeviceViewMut<'_>) -> Result<()> {
     // SAFETY: the fold's outputs are truth values.
     unsafe { reduce((Kind::Any, 0.0), &self_, dim, keepdim, &out) }
 }
@@ -372,12 +334,7 @@ pub fn any<T: Element>(
 ///
 /// # Errors
 /// If a dimension is out of range, or errors of the device.
-pub fn all<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: Option<&[i64]>,
-    keepdim: bool,
-    out: DeviceViewMut<'_, bool>,
-) -> Result<()> {
+pub fn all(self_: DeviceView<'_>, dim: Option<&[i64]>, keepdim: bool, out: DeviceViewMut<'_>) -> Result<()> {
     // SAFETY: the fold's outputs are truth values.
     unsafe { reduce((Kind::All, 0.0), &self_, dim, keepdim, &out) }
 }
@@ -387,12 +344,12 @@ pub fn all<T: Element>(
 ///
 /// # Errors
 /// If the correction is complex or a dimension is out of range, or errors of the device.
-pub fn var<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn var(
+    self_: DeviceView<'_>,
     dim: Option<&[i64]>,
     correction: Option<Scalar>,
     keepdim: bool,
-    out: DeviceViewMut<'_, T::Real>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     // SAFETY: the fold's outputs are of the real type.
     unsafe { reduce((Kind::Variance, real_correction(correction)?), &self_, dim, keepdim, &out) }
@@ -402,12 +359,12 @@ pub fn var<T: Element>(
 ///
 /// # Errors
 /// If `ord` is complex, or an infinity or negative where there are outputs without elements, or errors of the device.
-pub fn vector_norm<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn vector_norm(
+    self_: DeviceView<'_>,
     ord: Scalar,
     dim: Option<&[i64]>,
     keepdim: bool,
-    out: DeviceViewMut<'_, T::Real>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let ord = real_order(ord, self_.sizes(), &reduced_dims(self_.sizes().len(), dim)?)?;
     // SAFETY: the fold's outputs are of the real type.

@@ -1,7 +1,7 @@
 //! More or fewer places for the same contents: the twin of [`cpu::resize`](crate::cpu::resize).
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Element, Result};
+use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
 use super::launch::each;
 use super::window::{Images, each_place};
@@ -75,17 +75,18 @@ impl Resizing {
 ///
 /// # Errors
 /// If the shapes do not go together, or errors of the device.
-pub fn upsample<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn upsample(
+    self_: DeviceView<'_>,
     mode: i64,
     align_corners: bool,
     scales: &[f64],
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = self_.dtype();
     if out.numel() == 0 {
         return Ok(());
     }
-    let resizing = Resizing::new(self_.sizes(), out.sizes(), mode, align_corners, scales, T::DTYPE)?;
+    let resizing = Resizing::new(self_.sizes(), out.sizes(), mode, align_corners, scales, dtype)?;
     launch(&self_, resizing, (0, "Resized"), &out)
 }
 
@@ -93,29 +94,31 @@ pub fn upsample<T: Element>(
 ///
 /// # Errors
 /// As [`upsample`].
-pub fn upsample_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
+pub fn upsample_backward(
+    grad_output: DeviceView<'_>,
     mode: i64,
     align_corners: bool,
     scales: &[f64],
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_output.dtype();
     if out.numel() == 0 {
         return Ok(());
     }
-    let resizing = Resizing::new(out.sizes(), grad_output.sizes(), mode, align_corners, scales, T::DTYPE)?;
+    let resizing = Resizing::new(out.sizes(), grad_output.sizes(), mode, align_corners, scales, dtype)?;
     launch(&grad_output, resizing, (1, "ResizedBackward"), &out)
 }
 
-fn launch<T: Element>(
-    read: &DeviceView<'_, T>,
+fn launch(
+    read: &DeviceView<'_>,
     resizing: Resizing,
     functor: (u8, &str),
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = read.dtype();
     let spatial = out.sizes().len() - 2;
     let places = each_place(out, spatial)?;
     let parameter = Resized { places, images: Images::of(read, spatial), resizing };
     // SAFETY: the struct has the fields of `resize.cuh`; sizes were checked, so that places are inside the operands.
-    unsafe { each(&PROGRAM, out.device(), functor, T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), functor, dtype, &places, &parameter) }
 }

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 
 use super::launch::{on_lines, too_many_dims};
 use super::scratch::Room;
@@ -21,7 +21,7 @@ static PROGRAM: DeviceProgram =
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn cumsum<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn cumsum(self_: DeviceView<'_>, dim: i64, out: DeviceViewMut<'_>) -> Result<()> {
     running((0, "RunningSum"), &self_, dim, &out)
 }
 
@@ -29,7 +29,7 @@ pub fn cumsum<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceViewMut
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn cumprod<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn cumprod(self_: DeviceView<'_>, dim: i64, out: DeviceViewMut<'_>) -> Result<()> {
     running((1, "RunningProduct"), &self_, dim, &out)
 }
 
@@ -37,7 +37,7 @@ pub fn cumprod<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceViewMu
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn logcumsumexp<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn logcumsumexp(self_: DeviceView<'_>, dim: i64, out: DeviceViewMut<'_>) -> Result<()> {
     running((2, "RunningLogSum"), &self_, dim, &out)
 }
 
@@ -45,11 +45,11 @@ pub fn logcumsumexp<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceV
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn cummax<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn cummax(
+    self_: DeviceView<'_>,
     dim: i64,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     running_best((3, "RunningLargest"), &self_, dim, &values, &indices)
 }
@@ -58,21 +58,17 @@ pub fn cummax<T: Element>(
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn cummin<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn cummin(
+    self_: DeviceView<'_>,
     dim: i64,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     running_best((4, "RunningSmallest"), &self_, dim, &values, &indices)
 }
 
-fn running<T: Element>(
-    fold: (u8, &str),
-    input: &DeviceView<'_, T>,
-    dim: i64,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn running(fold: (u8, &str), input: &DeviceView<'_>, dim: i64, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = input.dtype();
     let dim = wrap_dim(dim, input.sizes().len())?;
     expect_sizes(out.sizes(), input.sizes())?;
     let (mut lines, shape) = Lines::along(dim, input.sizes(), [out.strides(), input.strides()])
@@ -80,16 +76,17 @@ fn running<T: Element>(
     lines.pointers = [out.address().cast_const().cast(), input.address().cast()];
     let shape = columns_alone(&lines, shape);
     // SAFETY: the operands' elements are of the fold's types, and the lines are theirs.
-    unsafe { on_lines(&PROGRAM, out.device(), (fold.0, "OPSMITH_SCAN", fold.1), T::DTYPE, (&lines, shape)) }
+    unsafe { on_lines(&PROGRAM, out.device(), (fold.0, "OPSMITH_SCAN", fold.1), dtype, (&lines, shape)) }
 }
 
-fn running_best<T: Element>(
+fn running_best(
     fold: (u8, &str),
-    input: &DeviceView<'_, T>,
+    input: &DeviceView<'_>,
     dim: i64,
-    values: &DeviceViewMut<'_, T>,
-    indices: &DeviceViewMut<'_, i64>,
+    values: &DeviceViewMut<'_>,
+    indices: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     let dim = wrap_dim(dim, input.sizes().len())?;
     expect_sizes(values.sizes(), input.sizes())?;
     expect_sizes(indices.sizes(), input.sizes())?;
@@ -100,9 +97,7 @@ fn running_best<T: Element>(
         [values.address().cast_const().cast(), indices.address().cast_const().cast(), input.address().cast()];
     let shape = columns_alone(&lines, shape);
     // SAFETY: the operands' elements are of the fold's types, and the lines are theirs.
-    unsafe {
-        on_lines(&PROGRAM, values.device(), (fold.0, "OPSMITH_SCAN", fold.1), T::DTYPE, (&lines, shape))
-    }
+    unsafe { on_lines(&PROGRAM, values.device(), (fold.0, "OPSMITH_SCAN", fold.1), dtype, (&lines, shape)) }
 }
 
 /// Lines whose neighbours are near, and so many that a thread for each fills a device.
@@ -120,12 +115,13 @@ fn columns_alone<const N: usize>(lines: &Lines<N>, shape: Shape) -> Shape {
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn cumprod_backward<T: Element>(
-    grad: DeviceView<'_, T>,
-    input: DeviceView<'_, T>,
+pub fn cumprod_backward(
+    grad: DeviceView<'_>,
+    input: DeviceView<'_>,
     dim: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad.dtype();
     expect_sizes(grad.sizes(), input.sizes())?;
     expect_sizes(out.sizes(), input.sizes())?;
     let dim = wrap_dim(dim, input.sizes().len())?;
@@ -138,14 +134,13 @@ pub fn cumprod_backward<T: Element>(
     lines.pointers = [out.address().cast_const().cast(), grad.address().cast(), input.address().cast()];
     let shape = columns_alone(&lines, shape);
     // Numbers are kept in double precision.
-    let bytes = if T::DTYPE.is_complex() { 16 } else { 8 };
+    let bytes = if dtype.is_complex() { 16 } else { 8 };
     let room = Room::new::<u8>(out.device(), out.numel() as u64 * bytes)?;
     let sums: *mut c_void = room.address();
-    let instance =
-        || format!("OPSMITH_PRODUCT_GRADIENT(opsmith_kernel, opsmith::dtype::{})", T::DTYPE.ident());
+    let instance = || format!("OPSMITH_PRODUCT_GRADIENT(opsmith_kernel, opsmith::dtype::{})", dtype.ident());
     let grid =
         Grid { blocks: [shape.blocks, 1, 1], threads: [shape.threads[0], shape.threads[1], 1], shared: 0 };
     let parameters = [std::ptr::from_ref(&lines).cast::<c_void>(), (&raw const sums).cast()];
     // SAFETY: the lines are those of the operands, and there is a number for each element.
-    unsafe { PROGRAM.launch(out.device(), 5 << 8 | T::DTYPE as u32, instance, grid, &parameters) }
+    unsafe { PROGRAM.launch(out.device(), 5 << 8 | dtype as u32, instance, grid, &parameters) }
 }

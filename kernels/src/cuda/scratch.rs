@@ -3,11 +3,12 @@
 //! In: a device and a number of elements, or an operand of any strides. Out: memory that is released, in the order of the
 //! stream, when its owner is dropped. Must not know kernels.
 
+use std::ffi::c_void;
 use std::marker::PhantomData;
 
 use opsmith_runtime::backend::{Address, DeviceMemory, Elements, Work};
 use opsmith_runtime::layout::{contiguous_strides, numel};
-use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar, with_dtype};
 
 /// Memory of a device for the work submitted while it lives.
 pub(super) struct Room(DeviceMemory);
@@ -18,7 +19,19 @@ impl Room {
     /// # Errors
     /// If the device has not as much.
     pub fn new<E>(device: Device, count: u64) -> Result<Room> {
-        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(size_of::<E>()));
+        Room::of_size(device, size_of::<E>(), count)
+    }
+
+    /// Memory for elements of a dtype.
+    ///
+    /// # Errors
+    /// If the device has not as much.
+    pub fn of_dtype(device: Device, dtype: DType, count: u64) -> Result<Room> {
+        Room::of_size(device, dtype.size(), count)
+    }
+
+    fn of_size(device: Device, size: usize, count: u64) -> Result<Room> {
+        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(size));
         let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as usize).ok_or_else(|| {
             Error::memory(format!("{count} intermediate elements are more than any device has memory for"))
         })?;
@@ -29,12 +42,12 @@ impl Room {
     ///
     /// # Errors
     /// As [`Room::new`], or errors of the device.
-    pub fn filled<E: Element>(device: Device, count: u64, value: Scalar) -> Result<Room> {
-        let room = Room::new::<E>(device, count)?;
+    pub fn filled(device: Device, dtype: DType, count: u64, value: Scalar) -> Result<Room> {
+        let room = Room::of_dtype(device, dtype, count)?;
         if count > 0 {
             let sizes = [count as i64];
             let work = Work::on(device)?;
-            let to = Elements { start: room.address(), dtype: E::DTYPE, sizes: &sizes, strides: &[1] };
+            let to = Elements { start: room.address(), dtype, sizes: &sizes, strides: &[1] };
             // SAFETY: the memory has that many elements, and is released after this request.
             unsafe { work.runtime().fill(work.queue(), to, value)? };
         }
@@ -60,6 +73,11 @@ impl Room {
     /// Address of the first element.
     pub fn address<E>(&self) -> *mut E {
         self.0.start().cast()
+    }
+
+    /// Address of the element of that number.
+    pub fn at(&self, dtype: DType, number: usize) -> *mut c_void {
+        self.0.start().wrapping_add(number * dtype.size()).cast()
     }
 }
 
@@ -90,6 +108,18 @@ pub(super) unsafe fn read<E: Element>(device: Device, from: *const E) -> Result<
     Ok(element)
 }
 
+/// Reads an element of a dtype back, as [`read`] does.
+///
+/// # Errors
+/// Errors of the device.
+///
+/// # Safety
+/// As for [`read`].
+pub(super) unsafe fn read_number(device: Device, dtype: DType, from: *mut c_void) -> Result<Scalar> {
+    // SAFETY: the caller's promise.
+    with_dtype!(dtype, T => unsafe { read::<T>(device, from.cast_const().cast()) }.map(T::to_scalar))
+}
+
 /// Whether elements lie in row-major order without gaps.
 pub(super) fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
     let row_major = contiguous_strides(sizes);
@@ -97,55 +127,69 @@ pub(super) fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
 }
 
 /// An operand's elements in row-major order.
-pub(super) struct Dense<'a, T> {
+pub(super) struct Dense<'a> {
     /// The address of the first.
-    pub address: *const T,
+    pub address: *const c_void,
+    dtype: DType,
     _copy: Option<Room>,
-    operand: PhantomData<&'a T>,
+    operand: PhantomData<DeviceView<'a>>,
 }
 
-impl<'a, T: Element> Dense<'a, T> {
+impl<'a> Dense<'a> {
     /// The operand itself if it is row-major, else a copy.
     ///
     /// # Errors
     /// Errors of the device.
-    pub fn of(view: &DeviceView<'a, T>) -> Result<Dense<'a, T>> {
+    pub fn of(view: &DeviceView<'a>) -> Result<Dense<'a>> {
+        let dtype = view.dtype();
         let row_major = contiguous_strides(view.sizes());
         if is_dense(view.sizes(), view.strides()) {
-            return Ok(Dense { address: view.address(), _copy: None, operand: PhantomData });
+            return Ok(Dense { address: view.address(), dtype, _copy: None, operand: PhantomData });
         }
-        let copy = Room::new::<T>(view.device(), view.numel() as u64)?;
-        let to = elements(copy.address::<T>(), view.sizes(), &row_major);
-        let from = elements(view.address().cast_mut(), view.sizes(), view.strides());
+        let copy = Room::of_dtype(view.device(), dtype, view.numel() as u64)?;
+        let to = elements(dtype, copy.address::<c_void>(), view.sizes(), &row_major);
+        let from = elements(dtype, view.address().cast_mut(), view.sizes(), view.strides());
         // SAFETY: all elements of the operand, and as much memory of this call's own.
         unsafe { convert(view.device(), to, from)? };
-        Ok(Dense { address: copy.address(), _copy: Some(copy), operand: PhantomData })
+        Ok(Dense { address: copy.address(), dtype, _copy: Some(copy), operand: PhantomData })
+    }
+
+    /// The address of the element of that number.
+    pub fn at(&self, number: usize) -> *const c_void {
+        self.address.wrapping_byte_add(number * self.dtype.size())
     }
 
     /// The address of an optional operand's elements, null without one.
-    pub fn address_of(dense: &Option<Dense<'a, T>>) -> *const T {
+    pub fn address_of(dense: &Option<Dense<'a>>) -> *const c_void {
         dense.as_ref().map_or(std::ptr::null(), |dense| dense.address)
     }
 }
 
 /// Room for an output's elements in row-major order.
-pub(super) struct DenseMut<'a, T> {
+pub(super) struct DenseMut<'a> {
     /// The address of the first.
-    pub address: *mut T,
-    copy: Option<(Room, DeviceViewMut<'a, T>)>,
+    pub address: *mut c_void,
+    dtype: DType,
+    copy: Option<(Room, DeviceViewMut<'a>)>,
 }
 
-impl<'a, T: Element> DenseMut<'a, T> {
+impl<'a> DenseMut<'a> {
     /// The output itself if it is row-major, else memory that [`DenseMut::write`] copies to it.
     ///
     /// # Errors
     /// Errors of the device.
-    pub fn of(view: DeviceViewMut<'a, T>) -> Result<DenseMut<'a, T>> {
+    pub fn of(view: DeviceViewMut<'a>) -> Result<DenseMut<'a>> {
+        let dtype = view.dtype();
         if is_dense(view.sizes(), view.strides()) {
-            return Ok(DenseMut { address: view.address(), copy: None });
+            return Ok(DenseMut { address: view.address(), dtype, copy: None });
         }
-        let copy = Room::new::<T>(view.device(), view.numel() as u64)?;
-        Ok(DenseMut { address: copy.address(), copy: Some((copy, view)) })
+        let copy = Room::of_dtype(view.device(), dtype, view.numel() as u64)?;
+        Ok(DenseMut { address: copy.address(), dtype, copy: Some((copy, view)) })
+    }
+
+    /// The address of the element of that number.
+    pub fn at(&self, number: usize) -> *mut c_void {
+        self.address.wrapping_byte_add(number * self.dtype.size())
     }
 
     /// Copies the elements to where the output has them.
@@ -154,9 +198,10 @@ impl<'a, T: Element> DenseMut<'a, T> {
     /// Errors of the device.
     pub fn write(self) -> Result<()> {
         let Some((copy, view)) = self.copy else { return Ok(()) };
-        let to = elements(view.address(), view.sizes(), view.strides());
+        let dtype = self.dtype;
+        let to = elements(dtype, view.address(), view.sizes(), view.strides());
         let row_major = contiguous_strides(view.sizes());
-        let from = elements(copy.address::<T>(), view.sizes(), &row_major);
+        let from = elements(dtype, copy.address::<c_void>(), view.sizes(), &row_major);
         // SAFETY: all elements of the output, and as much memory of this call's own.
         unsafe { convert(view.device(), to, from) }
     }
@@ -166,17 +211,17 @@ impl<'a, T: Element> DenseMut<'a, T> {
 ///
 /// # Errors
 /// Errors of `write` and the device.
-pub(super) fn write_dense<T: Element>(
-    out: DeviceViewMut<'_, T>,
-    write: impl FnOnce(*mut T) -> Result<()>,
+pub(super) fn write_dense(
+    out: DeviceViewMut<'_>,
+    write: impl FnOnce(*mut c_void) -> Result<()>,
 ) -> Result<()> {
     let dense = DenseMut::of(out)?;
     write(dense.address)?;
     dense.write()
 }
 
-fn elements<'a, T: Element>(start: *mut T, sizes: &'a [i64], strides: &'a [i64]) -> Elements<'a> {
-    Elements { start: start.cast(), dtype: T::DTYPE, sizes, strides }
+fn elements<'a>(dtype: DType, start: *mut c_void, sizes: &'a [i64], strides: &'a [i64]) -> Elements<'a> {
+    Elements { start: start.cast(), dtype, sizes, strides }
 }
 
 /// Copies elements, converted to the target's type.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use num_complex::Complex64;
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Result, Scalar};
 
 use super::launch::{each, strided};
 use crate::cpu::expect_sizes;
@@ -69,7 +69,7 @@ struct Windows {
     dim: u64,
 }
 
-fn places_of<T>(out: &DeviceViewMut<'_, T>) -> Result<Strided<1>> {
+fn places_of(out: &DeviceViewMut<'_>) -> Result<Strided<1>> {
     strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])
 }
 
@@ -77,7 +77,8 @@ fn places_of<T>(out: &DeviceViewMut<'_, T>) -> Result<Strided<1>> {
 ///
 /// # Errors
 /// Errors of the device.
-pub fn arange<T: Element>(start: Scalar, step: Scalar, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn arange(start: Scalar, step: Scalar, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let places = places_of(&out)?;
     let parameter = Sequence {
         places,
@@ -89,18 +90,15 @@ pub fn arange<T: Element>(start: Scalar, step: Scalar, out: DeviceViewMut<'_, T>
         given_step: std::ptr::null(),
     };
     // SAFETY: the struct has the fields of `sequence.cuh`, and the places are those of the output.
-    unsafe { each(&PROGRAM, out.device(), (1, "Sequence"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (1, "Sequence"), dtype, &places, &parameter) }
 }
 
 /// The numbers from `start` in steps of `step`, both on the device.
 ///
 /// # Errors
 /// If the first number or the step is not there, or errors of the device.
-pub fn arange_of<T: Element>(
-    start: DeviceView<'_, i64>,
-    step: DeviceView<'_, i64>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn arange_of(start: DeviceView<'_>, step: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     super::by_value::check_sequence(&start, &step)?;
     let places = places_of(&out)?;
     let parameter = Sequence {
@@ -109,18 +107,18 @@ pub fn arange_of<T: Element>(
         step: 0,
         real_start: 0.0,
         real_step: 0.0,
-        given_start: start.address(),
-        given_step: step.address(),
+        given_start: start.address().cast(),
+        given_step: step.address().cast(),
     };
     // SAFETY: as in `arange`, and both numbers are there.
-    unsafe { each(&PROGRAM, out.device(), (1, "Sequence"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (1, "Sequence"), dtype, &places, &parameter) }
 }
 
 /// Evenly spaced numbers, both ends included: `linspace(0, 1, 3)` is `[0, 0.5, 1]`; one is `start`.
 ///
 /// # Errors
 /// If the output has another size, or errors of the device.
-pub fn linspace<T: Element>(start: Scalar, end: Scalar, steps: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn linspace(start: Scalar, end: Scalar, steps: i64, out: DeviceViewMut<'_>) -> Result<()> {
     spaced(start, end, steps, None, &out)
 }
 
@@ -128,37 +126,26 @@ pub fn linspace<T: Element>(start: Scalar, end: Scalar, steps: i64, out: DeviceV
 ///
 /// # Errors
 /// As [`linspace`].
-pub fn logspace<T: Element>(
-    start: Scalar,
-    end: Scalar,
-    steps: i64,
-    base: f64,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn logspace(start: Scalar, end: Scalar, steps: i64, base: f64, out: DeviceViewMut<'_>) -> Result<()> {
     spaced(start, end, steps, Some(base), &out)
 }
 
-fn spaced<T: Element>(
-    start: Scalar,
-    end: Scalar,
-    steps: i64,
-    base: Option<f64>,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn spaced(start: Scalar, end: Scalar, steps: i64, base: Option<f64>, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     expect_sizes(out.sizes(), &[steps])?;
     let (start, end, places) = (start.to_complex(), end.to_complex(), places_of(out)?);
     let step = (end - start) / (steps - 1).max(1) as f64;
     let powers = u64::from(base.is_some());
     let parameter = Spaced { places, start, end, step, base: base.unwrap_or(1.0), powers };
     // SAFETY: the struct has the fields of `sequence.cuh`, and the places are those of the output.
-    unsafe { each(&PROGRAM, out.device(), (2, "Spaced"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (2, "Spaced"), dtype, &places, &parameter) }
 }
 
 /// Row and column of each element of a lower triangle, as two rows; `offset` moves the boundary to the right.
 ///
 /// # Errors
 /// Errors of the device.
-pub fn tril_indices<T: Element>(row: i64, col: i64, offset: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn tril_indices(row: i64, col: i64, offset: i64, out: DeviceViewMut<'_>) -> Result<()> {
     triangle(row, col, offset, false, &out)
 }
 
@@ -166,17 +153,12 @@ pub fn tril_indices<T: Element>(row: i64, col: i64, offset: i64, out: DeviceView
 ///
 /// # Errors
 /// Errors of the device.
-pub fn triu_indices<T: Element>(row: i64, col: i64, offset: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn triu_indices(row: i64, col: i64, offset: i64, out: DeviceViewMut<'_>) -> Result<()> {
     triangle(row, col, offset, true, &out)
 }
 
-fn triangle<T: Element>(
-    rows: i64,
-    columns: i64,
-    offset: i64,
-    upper: bool,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn triangle(rows: i64, columns: i64, offset: i64, upper: bool, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let count = out.sizes().last().copied().unwrap_or(0);
     expect_sizes(out.sizes(), &[2, count])?;
     let places = places_of(out)?;
@@ -184,7 +166,7 @@ fn triangle<T: Element>(
     let diagonal = offset.clamp(rows.saturating_neg(), columns);
     let parameter = TriangleIndices { places, rows, columns, diagonal, upper: u64::from(upper) };
     // SAFETY: the struct has the fields of `sequence.cuh`, and the places are those of the output.
-    unsafe { each(&PROGRAM, out.device(), (3, "TriangleIndices"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (3, "TriangleIndices"), dtype, &places, &parameter) }
 }
 
 /// The place of each element of `self_` in a sequence in ascending order: before equal elements, or behind them if `right`.
@@ -192,12 +174,13 @@ fn triangle<T: Element>(
 ///
 /// # Errors
 /// If there is neither one sequence nor one for each row, or errors of the device.
-pub fn searchsorted<T: Element>(
-    sorted_sequence: DeviceView<'_, T>,
-    self_: DeviceView<'_, T>,
+pub fn searchsorted(
+    sorted_sequence: DeviceView<'_>,
+    self_: DeviceView<'_>,
     right: bool,
-    out: DeviceViewMut<'_, i64>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = sorted_sequence.dtype();
     expect_sizes(out.sizes(), self_.sizes())?;
     let (length, _) = check_sequences(sorted_sequence.sizes(), self_.sizes())?;
     let (step, rows) =
@@ -213,7 +196,7 @@ pub fn searchsorted<T: Element>(
     let places = strided(self_.sizes(), operands)?;
     let parameter = PlaceIn { places, length, step, right: u64::from(right) };
     // SAFETY: the struct has the fields of `sequence.cuh`; there is a sequence of that length for each element.
-    unsafe { each(&PROGRAM, out.device(), (4, "PlaceIn"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (4, "PlaceIn"), dtype, &places, &parameter) }
 }
 
 /// Windows of a tensor along a dimension: how many, of how many elements, and how far apart.
@@ -231,11 +214,12 @@ pub(super) struct WindowsAlong {
 ///
 /// # Safety
 /// `grad` has the windows' shape: that of the output with their number along the dimension, and their size as a last one.
-pub(super) unsafe fn sum_windows<T: Element>(
-    grad: &DeviceView<'_, T>,
+pub(super) unsafe fn sum_windows(
+    grad: &DeviceView<'_>,
     along: &WindowsAlong,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad.dtype();
     let mut from: Dims = grad.strides().into();
     let inner_step = from.pop().unwrap_or(0);
     let window_step = from.get_mut(along.dim).map_or(0, |stride| std::mem::replace(stride, 0));
@@ -245,7 +229,7 @@ pub(super) unsafe fn sum_windows<T: Element>(
     let &WindowsAlong { dim, windows, size, step } = along;
     let parameter = Windows { places, windows, size, step, window_step, inner_step, dim: dim as u64 };
     // SAFETY: the struct has the fields of `sequence.cuh`; the caller's promise.
-    unsafe { each(&PROGRAM, out.device(), (5, "Windows"), T::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, out.device(), (5, "Windows"), dtype, &places, &parameter) }
 }
 
 /// Divides each element by how often it is shown, where that is several times.
@@ -255,13 +239,14 @@ pub(super) unsafe fn sum_windows<T: Element>(
 ///
 /// # Safety
 /// The operands have the places, in memory of the device; the counts are of `float64`.
-pub(super) unsafe fn divide_shared<T: Element>(
-    out: &DeviceViewMut<'_, T>,
+pub(super) unsafe fn divide_shared(
+    out: &DeviceViewMut<'_>,
     operands: [(*const c_void, &[i64]); 2],
 ) -> Result<()> {
+    let dtype = out.dtype();
     let [elements, counts] = operands;
     let places =
         strided(out.sizes(), [(out.address().cast_const().cast(), out.strides()), elements, counts])?;
     // SAFETY: the struct has the places alone, as in `sequence.cuh`; the caller's promise.
-    unsafe { each(&PROGRAM, out.device(), (6, "Shared"), T::DTYPE, &places, &places) }
+    unsafe { each(&PROGRAM, out.device(), (6, "Shared"), dtype, &places, &places) }
 }

@@ -2,7 +2,7 @@
 
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 
 use super::launch::{on_lines, too_many_dims};
 use crate::cpu::expect_sizes;
@@ -14,7 +14,7 @@ static PROGRAM: DeviceProgram = DeviceProgram::new("softmax.cuh", SOFTMAX_HEADER
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn softmax<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn softmax(self_: DeviceView<'_>, dim: i64, out: DeviceViewMut<'_>) -> Result<()> {
     forward((0, "Softmax"), &self_, dim, &out)
 }
 
@@ -22,7 +22,7 @@ pub fn softmax<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceViewMu
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn log_softmax<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn log_softmax(self_: DeviceView<'_>, dim: i64, out: DeviceViewMut<'_>) -> Result<()> {
     forward((1, "LogSoftmax"), &self_, dim, &out)
 }
 
@@ -30,11 +30,11 @@ pub fn log_softmax<T: Element>(self_: DeviceView<'_, T>, dim: i64, out: DeviceVi
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn softmax_backward_data<T: Element>(
-    grad_output: DeviceView<'_, T>,
-    output: DeviceView<'_, T>,
+pub fn softmax_backward_data(
+    grad_output: DeviceView<'_>,
+    output: DeviceView<'_>,
     dim: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     backward((2, "SoftmaxBackward"), &grad_output, &output, dim, &out)
 }
@@ -43,21 +43,17 @@ pub fn softmax_backward_data<T: Element>(
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn log_softmax_backward_data<T: Element>(
-    grad_output: DeviceView<'_, T>,
-    output: DeviceView<'_, T>,
+pub fn log_softmax_backward_data(
+    grad_output: DeviceView<'_>,
+    output: DeviceView<'_>,
     dim: i64,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     backward((3, "LogSoftmaxBackward"), &grad_output, &output, dim, &out)
 }
 
-fn forward<T: Element>(
-    rule: (u8, &str),
-    input: &DeviceView<'_, T>,
-    dim: i64,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<()> {
+fn forward(rule: (u8, &str), input: &DeviceView<'_>, dim: i64, out: &DeviceViewMut<'_>) -> Result<()> {
+    let dtype = input.dtype();
     let dim = wrap_dim(dim, input.sizes().len())?;
     expect_sizes(out.sizes(), input.sizes())?;
     let (mut lines, shape) = Lines::along(dim, input.sizes(), [out.strides(), input.strides()])
@@ -65,16 +61,17 @@ fn forward<T: Element>(
     lines.pointers = [out.address().cast_const().cast(), input.address().cast()];
     let rule = (rule.0, "OPSMITH_SOFTMAX", rule.1);
     // SAFETY: the operands' elements are of the rule's type, and the lines are theirs.
-    unsafe { on_lines(&PROGRAM, out.device(), rule, T::DTYPE, (&lines, shape)) }
+    unsafe { on_lines(&PROGRAM, out.device(), rule, dtype, (&lines, shape)) }
 }
 
-fn backward<T: Element>(
+fn backward(
     rule: (u8, &str),
-    grad: &DeviceView<'_, T>,
-    output: &DeviceView<'_, T>,
+    grad: &DeviceView<'_>,
+    output: &DeviceView<'_>,
     dim: i64,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad.dtype();
     let dim = wrap_dim(dim, grad.sizes().len())?;
     expect_sizes(out.sizes(), grad.sizes())?;
     expect_sizes(output.sizes(), grad.sizes())?;
@@ -84,5 +81,5 @@ fn backward<T: Element>(
     lines.pointers = [out.address().cast_const().cast(), grad.address().cast(), output.address().cast()];
     let rule = (rule.0, "OPSMITH_SOFTMAX", rule.1);
     // SAFETY: the operands' elements are of the rule's type, and the lines are theirs.
-    unsafe { on_lines(&PROGRAM, out.device(), rule, T::DTYPE, (&lines, shape)) }
+    unsafe { on_lines(&PROGRAM, out.device(), rule, dtype, (&lines, shape)) }
 }

@@ -1,12 +1,14 @@
 //! Sorting along a dimension.
 
+use std::ffi::c_void;
+
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::{contiguous_strides, numel, wrap_dim};
-use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Result};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Result};
 
 use super::compact::running_sums_of;
 use super::entries::{Entry, in_order};
-use super::launch::{each, strided};
+use super::launch::{bits, each, strided};
 use super::scratch::{Dense, Room};
 use crate::cpu::expect_sizes;
 use crate::cpu::sort::{check_choice, length_along};
@@ -59,12 +61,12 @@ struct Often {
 ///
 /// # Errors
 /// If there is no such dimension, or errors of the device.
-pub fn sort<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn sort(
+    self_: DeviceView<'_>,
     dim: i64,
     descending: bool,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     let length = length_along(self_.sizes(), dim)?;
     first_in_order(&self_, dim, length as u64, descending, &values, &indices)
@@ -75,13 +77,13 @@ pub fn sort<T: Element>(
 ///
 /// # Errors
 /// If there are fewer than `k` elements along the dimension, or errors of the device.
-pub fn topk<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn topk(
+    self_: DeviceView<'_>,
     k: i64,
     dim: i64,
     largest: bool,
-    values: DeviceViewMut<'_, T>,
-    indices: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    indices: DeviceViewMut<'_>,
 ) -> Result<()> {
     let k = check_choice(k, length_along(self_.sizes(), dim)?, dim)?;
     first_in_order(&self_, dim, k as u64, largest, &values, &indices)
@@ -95,14 +97,15 @@ fn with_last(list: &[i64], dim: usize, of_scalar: i64) -> Dims {
     moved
 }
 
-fn first_in_order<T: Element>(
-    input: &DeviceView<'_, T>,
+fn first_in_order(
+    input: &DeviceView<'_>,
     dim: i64,
     count: u64,
     descending: bool,
-    values: &DeviceViewMut<'_, T>,
-    indices: &DeviceViewMut<'_, i64>,
+    values: &DeviceViewMut<'_>,
+    indices: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     let dim = wrap_dim(dim, input.sizes().len())?;
     let mut expected: Dims = input.sizes().into();
     if let Some(size) = expected.get_mut(dim) {
@@ -116,7 +119,14 @@ fn first_in_order<T: Element>(
     let (device, sizes) = (input.device(), with_last(input.sizes(), dim, 1));
     let size = sizes.last().map_or(1, |&size| size as u64);
     let lines = input.numel() as u64 / size;
-    let entries = keys(device, input.address(), &sizes, &with_last(input.strides(), dim, 0), descending)?;
+    let entries = keys(
+        input.dtype(),
+        device,
+        input.address(),
+        &sizes,
+        &with_last(input.strides(), dim, 0),
+        descending,
+    )?;
     let (sorted, left) = in_order(device, entries, lines, size, count)?;
     let (sizes, mut from) = (with_last(&expected, dim, 1), with_last(input.strides(), dim, 0));
     let step = from.pop().unwrap_or(0);
@@ -135,17 +145,18 @@ fn first_in_order<T: Element>(
     )?;
     let parameter = InOrder { places, step };
     // SAFETY: the struct has the fields of `sort.cuh`; each entry's place is one of its line.
-    unsafe { each(&PROGRAM, device, (2, "InOrder"), <T::Bits as Element>::DTYPE, &places, &parameter) }
+    unsafe { each(&PROGRAM, device, (2, "InOrder"), bits(dtype), &places, &parameter) }
 }
 
 /// The entries of the lines along a dimension, each line in ascending order. Lines have elements.
 ///
 /// # Errors
 /// Errors of the device.
-pub(super) fn entries_in_order<T: Element>(input: &DeviceView<'_, T>, dim: usize) -> Result<Room> {
+pub(super) fn entries_in_order(input: &DeviceView<'_>, dim: usize) -> Result<Room> {
     let (device, sizes) = (input.device(), with_last(input.sizes(), dim, 1));
     let size = sizes.last().map_or(1, |&size| size as u64);
-    let entries = keys(device, input.address(), &sizes, &with_last(input.strides(), dim, 0), false)?;
+    let entries =
+        keys(input.dtype(), device, input.address(), &sizes, &with_last(input.strides(), dim, 0), false)?;
     match input.numel() as u64 {
         0 => Ok(entries),
         count => Ok(in_order(device, entries, count / size, size, size)?.0),
@@ -153,9 +164,10 @@ pub(super) fn entries_in_order<T: Element>(input: &DeviceView<'_, T>, dim: usize
 }
 
 /// The entries of lines along the last dimension.
-fn keys<T: Element>(
+fn keys(
+    dtype: DType,
     device: Device,
-    first: *const T,
+    first: *const c_void,
     sizes: &[i64],
     strides: &[i64],
     descending: bool,
@@ -168,7 +180,7 @@ fn keys<T: Element>(
     )?;
     let parameter = Keys { places, descending: u64::from(descending) };
     // SAFETY: the struct has the fields of `sort.cuh`; there is an entry for each element.
-    unsafe { each(&PROGRAM, device, (1, "Keys"), T::DTYPE, &places, &parameter)? };
+    unsafe { each(&PROGRAM, device, (1, "Keys"), dtype, &places, &parameter)? };
     Ok(entries)
 }
 
@@ -177,14 +189,15 @@ fn keys<T: Element>(
 ///
 /// # Errors
 /// If an output has another size than the elements need, or errors of the device.
-pub fn unique<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn unique(
+    self_: DeviceView<'_>,
     return_inverse: bool,
     return_counts: bool,
-    values: DeviceViewMut<'_, T>,
-    inverse: DeviceViewMut<'_, i64>,
-    counts: DeviceViewMut<'_, i64>,
+    values: DeviceViewMut<'_>,
+    inverse: DeviceViewMut<'_>,
+    counts: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = self_.dtype();
     let (device, count, found) = (self_.device(), self_.numel() as u64, values.numel() as u64);
     expect_sizes(values.sizes(), &[found as i64])?;
     if return_inverse {
@@ -197,7 +210,7 @@ pub fn unique<T: Element>(
         return Ok(());
     }
     let (elements, sizes) = (Dense::of(&self_)?, [count as i64]);
-    let entries = keys(device, elements.address, &sizes, &[1], false)?;
+    let entries = keys(dtype, device, elements.address, &sizes, &[1], false)?;
     let entries = in_order(device, entries, 1, count, count)?.0;
     let numbers = Room::new::<u64>(device, count)?;
     let starts = Room::new::<u64>(device, found)?;
@@ -206,7 +219,7 @@ pub fn unique<T: Element>(
     let of_entries = strided(&sizes, [(operands[1], &[1]), (operands[0], &[1])])?;
     let differs = Differs { places: of_entries, elements: elements.address.cast() };
     // SAFETY: the struct has the fields of `sort.cuh`; there is a number for each entry.
-    unsafe { each(&PROGRAM, device, (3, "Differs"), T::DTYPE, &of_entries, &differs)? };
+    unsafe { each(&PROGRAM, device, (3, "Differs"), dtype, &of_entries, &differs)? };
     running_sums_of(device, &numbers, count)?;
     super::scratch::write_dense(inverse, |inverse| {
         let places = strided(&sizes, [(operands[0], &[1]), (operands[1], &[1])])?;
@@ -215,12 +228,12 @@ pub fn unique<T: Element>(
             elements: elements.address.cast(),
             values: values.address().cast(),
             starts: starts.address(),
-            inverse: if return_inverse { inverse } else { std::ptr::null_mut() },
+            inverse: if return_inverse { inverse.cast() } else { std::ptr::null_mut() },
             found,
             step: values.strides().first().copied().unwrap_or(1),
         };
         // SAFETY: the struct has the fields of `sort.cuh`; no more than `found` values are written.
-        unsafe { each(&PROGRAM, device, (4, "Different"), T::DTYPE, &places, &parameter) }
+        unsafe { each(&PROGRAM, device, (4, "Different"), dtype, &places, &parameter) }
     })?;
     if !return_counts {
         return Ok(());

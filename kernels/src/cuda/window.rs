@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Element, Result};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Result};
 
 use super::launch::strided;
 use crate::device::strided::Strided;
@@ -58,12 +58,12 @@ pub(super) struct Images {
 
 impl Images {
     /// The images of a view whose last `spatial` dimensions are places; samples may be absent.
-    pub fn of<T: Element>(view: &DeviceView<'_, T>, spatial: usize) -> Images {
+    pub fn of(view: &DeviceView<'_>, spatial: usize) -> Images {
         Images { start: view.address().cast(), strides: filled(view.strides(), spatial, 0) }
     }
 
     /// As [`Images::of`].
-    pub fn of_mut<T: Element>(view: &DeviceViewMut<'_, T>, spatial: usize) -> Images {
+    pub fn of_mut(view: &DeviceViewMut<'_>, spatial: usize) -> Images {
         Images { start: view.address().cast_const().cast(), strides: filled(view.strides(), spatial, 0) }
     }
 }
@@ -83,7 +83,7 @@ fn filled(numbers: &[i64], spatial: usize, fill: i64) -> [i64; 5] {
 ///
 /// # Errors
 /// None for images of at most five dimensions.
-pub(super) fn each_place<T: Element>(out: &DeviceViewMut<'_, T>, spatial: usize) -> Result<Strided<1>> {
+pub(super) fn each_place(out: &DeviceViewMut<'_>, spatial: usize) -> Result<Strided<1>> {
     each_place_with(out.sizes(), spatial, [Images::of_mut(out, spatial)])
 }
 

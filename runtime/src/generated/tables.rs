@@ -18,21 +18,21 @@ macro_rules! kernels_of {
     };
 }
 
-/// The declaration of a generic kernel: the type that it must have, and its arguments from a call. A function of the
+/// The declaration of a kernel, generic unless it is one of a device: the type that it must have, and its arguments from a call. A function of the
 /// declaration's name takes the kernel at its exact type; the struct `Any` in the module of that name takes whatever
 /// kernel is given, for [`Misfit`](crate::generated::declared::Misfit) to find one of another type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! rust_kernel {
     (
-        fn $declared:ident<$($T:ident),*>($($arg:ident: $ty:ty),* $(,)?) -> $result:ty =
+        fn $declared:ident $(<$($T:ident),*>)? ($($arg:ident: $ty:ty),* $(,)?) -> $result:ty =
             |$call:ident| [$($value:expr),* $(,)?];
     ) => {
-        fn $declared<$($T: $crate::Element),*>(
+        fn $declared $(<$($T: $crate::Element),*>)? (
             $call: &$crate::op::KernelCall<'_>,
             kernel: fn($($arg: $ty),*) -> $result,
         ) -> $crate::Result<()> {
-            $declared::Any(kernel, std::marker::PhantomData::<($($T,)*)>).run_declared($call)
+            $declared::Any(kernel, std::marker::PhantomData::<($($($T,)*)?)>).run_declared($call)
         }
 
         mod $declared {
@@ -40,7 +40,7 @@ macro_rules! rust_kernel {
 
             pub struct Any<T, F>(pub F, pub std::marker::PhantomData<T>);
 
-            impl<$($T: $crate::Element,)* F: Fn($($ty),*) -> $result> Any<($($T,)*), F> {
+            impl<$($($T: $crate::Element,)*)? F: Fn($($ty),*) -> $result> Any<($($($T,)*)?), F> {
                 pub fn run_declared(self, $call: &$crate::op::KernelCall<'_>) -> $crate::Result<()> {
                     let kernel = self.0;
                     $crate::generated::or_out_of_memory(|| kernel($($value),*))

@@ -1,11 +1,11 @@
 //! Factors by elimination, and the systems, inverses and determinants that they solve: `factor.cuh`.
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
+use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
 use super::stack::{Kernel, Launch, Memory, Part, Refused};
 use crate::cpu::expect_sizes;
-use crate::cpu::factor::{Field, expect_square, not_positive, not_regular};
+use crate::cpu::factor::{expect_square, not_positive, not_regular};
 use crate::device::MATRICES;
 
 static PROGRAM: DeviceProgram =
@@ -24,9 +24,9 @@ fn sides(sizes: &[i64]) -> [i64; 2] {
 }
 
 /// The working memory of a factored copy of a square matrix.
-fn of_copy<T>(sizes: &[i64]) -> Memory {
+fn of_copy(dtype: DType, sizes: &[i64]) -> Memory {
     let n = sides(sizes)[0] as u64;
-    Memory::default().with::<T>(n * n).with::<i32>(n)
+    Memory::default().with(dtype, n * n).with(DType::I32, n)
 }
 
 /// The solution `X` of `A X = B`, or of `X A = B` unless `left`, with a triangle of each matrix `A`, whose diagonal is taken
@@ -34,19 +34,20 @@ fn of_copy<T>(sizes: &[i64]) -> Memory {
 ///
 /// # Errors
 /// If the matrices `A` are not square, sizes do not fit, or errors of the device.
-pub fn solve_triangular<T: Field>(
-    self_: DeviceView<'_, T>,
-    b: DeviceView<'_, T>,
+pub fn solve_triangular(
+    self_: DeviceView<'_>,
+    b: DeviceView<'_>,
     upper: bool,
     left: bool,
     unitriangular: bool,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = self_.dtype();
     expect_square(self_.sizes())?;
     expect_system(self_.sizes(), b.sizes(), out.sizes(), left)?;
     let launch = Launch {
         kernel: kernel(0, "solve_triangular"),
-        dtype: T::DTYPE,
+        dtype,
         device: out.device(),
         parts: &[Part::of(&out), Part::matrices(&self_), Part::matrices(&b)],
         options: &[upper, left, unitriangular],
@@ -69,18 +70,19 @@ fn expect_system(matrix: &[i64], right: &[i64], out: &[i64], left: bool) -> Resu
 ///
 /// # Errors
 /// If the matrices are not square; with `check_errors`, if one is not positive-definite; errors of the device.
-pub fn cholesky_ex<T: Field>(
-    self_: DeviceView<'_, T>,
+pub fn cholesky_ex(
+    self_: DeviceView<'_>,
     upper: bool,
     check_errors: bool,
-    factor: DeviceViewMut<'_, T>,
-    info: DeviceViewMut<'_, i32>,
+    factor: DeviceViewMut<'_>,
+    info: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = self_.dtype();
     expect_square(self_.sizes())?;
     expect_sizes(factor.sizes(), self_.sizes())?;
     let launch = Launch {
         kernel: kernel(1, "cholesky"),
-        dtype: T::DTYPE,
+        dtype,
         device: factor.device(),
         parts: &[Part::of(&factor), Part::elements_of(&info), Part::matrices(&self_)],
         options: &[upper, check_errors],
@@ -99,18 +101,19 @@ pub fn cholesky_ex<T: Field>(
 ///
 /// # Errors
 /// With `check_errors`, if a diagonal has a zero; errors of the device.
-pub fn lu_factor_ex<T: Field>(
-    a: DeviceView<'_, T>,
+pub fn lu_factor_ex(
+    a: DeviceView<'_>,
     pivot: bool,
     check_errors: bool,
-    lu: DeviceViewMut<'_, T>,
-    pivots: DeviceViewMut<'_, i32>,
-    info: DeviceViewMut<'_, i32>,
+    lu: DeviceViewMut<'_>,
+    pivots: DeviceViewMut<'_>,
+    info: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = a.dtype();
     expect_sizes(lu.sizes(), a.sizes())?;
     let launch = Launch {
         kernel: kernel(2, "lu_factor"),
-        dtype: T::DTYPE,
+        dtype,
         device: lu.device(),
         parts: &[Part::of(&lu), Part::rows_of(&pivots), Part::elements_of(&info), Part::matrices(&a)],
         options: &[pivot, check_errors],
@@ -130,20 +133,21 @@ fn regular(refused: Option<Refused>) -> Result<()> {
 ///
 /// # Errors
 /// If the factors are not square, sizes do not fit, or errors of the device, which reports a pivot that is no row.
-pub fn lu_solve<T: Field>(
-    lu: DeviceView<'_, T>,
-    pivots: DeviceView<'_, i32>,
-    b: DeviceView<'_, T>,
+pub fn lu_solve(
+    lu: DeviceView<'_>,
+    pivots: DeviceView<'_>,
+    b: DeviceView<'_>,
     left: bool,
     adjoint: bool,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = lu.dtype();
     expect_square(lu.sizes())?;
     expect_system(lu.sizes(), b.sizes(), out.sizes(), left)?;
     expect_sizes(&pivots.sizes()[pivots.sizes().len().saturating_sub(1)..], &sides(lu.sizes())[..1])?;
     let launch = Launch {
         kernel: kernel(3, "lu_solve"),
-        dtype: T::DTYPE,
+        dtype,
         device: out.device(),
         parts: &[Part::of(&out), Part::matrices(&lu), Part::rows(&pivots), Part::matrices(&b)],
         options: &[left, adjoint],
@@ -159,21 +163,22 @@ pub fn lu_solve<T: Field>(
 ///
 /// # Errors
 /// If the matrices are not square; with `check_errors`, if one has no inverse; errors of the device.
-pub fn inv_ex<T: Field>(
-    a: DeviceView<'_, T>,
+pub fn inv_ex(
+    a: DeviceView<'_>,
     check_errors: bool,
-    inverse: DeviceViewMut<'_, T>,
-    info: DeviceViewMut<'_, i32>,
+    inverse: DeviceViewMut<'_>,
+    info: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = a.dtype();
     expect_square(a.sizes())?;
     expect_sizes(inverse.sizes(), a.sizes())?;
     let launch = Launch {
         kernel: kernel(4, "inverse"),
-        dtype: T::DTYPE,
+        dtype,
         device: inverse.device(),
         parts: &[Part::of(&inverse), Part::elements_of(&info), Part::matrices(&a)],
         options: &[check_errors],
-        memory: of_copy::<T>(a.sizes()),
+        memory: of_copy(a.dtype(), a.sizes()),
         may_refuse: check_errors,
     };
     // SAFETY: the sizes were checked; the memory is that of a factored copy.
@@ -184,17 +189,18 @@ pub fn inv_ex<T: Field>(
 ///
 /// # Errors
 /// If the matrices are not square, or errors of the device.
-pub fn det<T: Field>(
-    a: DeviceView<'_, T>,
-    result: DeviceViewMut<'_, T>,
-    lu: DeviceViewMut<'_, T>,
-    pivots: DeviceViewMut<'_, i32>,
+pub fn det(
+    a: DeviceView<'_>,
+    result: DeviceViewMut<'_>,
+    lu: DeviceViewMut<'_>,
+    pivots: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = a.dtype();
     expect_square(a.sizes())?;
     expect_sizes(lu.sizes(), a.sizes())?;
     let launch = Launch {
         kernel: kernel(5, "determinant"),
-        dtype: T::DTYPE,
+        dtype,
         device: lu.device(),
         parts: &[Part::elements_of(&result), Part::of(&lu), Part::rows_of(&pivots), Part::matrices(&a)],
         options: &[],
@@ -211,18 +217,19 @@ pub fn det<T: Field>(
 ///
 /// # Errors
 /// If the matrices are not square, or errors of the device.
-pub fn slogdet<T: Field>(
-    a: DeviceView<'_, T>,
-    sign: DeviceViewMut<'_, T>,
-    logabsdet: DeviceViewMut<'_, T::Real>,
-    lu: DeviceViewMut<'_, T>,
-    pivots: DeviceViewMut<'_, i32>,
+pub fn slogdet(
+    a: DeviceView<'_>,
+    sign: DeviceViewMut<'_>,
+    logabsdet: DeviceViewMut<'_>,
+    lu: DeviceViewMut<'_>,
+    pivots: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = a.dtype();
     expect_square(a.sizes())?;
     expect_sizes(lu.sizes(), a.sizes())?;
     let launch = Launch {
         kernel: kernel(6, "log_determinant"),
-        dtype: T::DTYPE,
+        dtype,
         device: lu.device(),
         parts: &[
             Part::elements_of(&sign),
@@ -245,16 +252,17 @@ pub fn slogdet<T: Field>(
 ///
 /// # Errors
 /// If the matrices are not square, or errors of the device.
-pub fn cofactors<T: Field>(a: DeviceView<'_, T>, out: DeviceViewMut<'_, T>) -> Result<()> {
+pub fn cofactors(a: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = a.dtype();
     expect_square(a.sizes())?;
     expect_sizes(out.sizes(), a.sizes())?;
     let launch = Launch {
         kernel: kernel(7, "cofactors"),
-        dtype: T::DTYPE,
+        dtype,
         device: out.device(),
         parts: &[Part::of(&out), Part::matrices(&a)],
         options: &[],
-        memory: of_copy::<T>(a.sizes()),
+        memory: of_copy(a.dtype(), a.sizes()),
         may_refuse: false,
     };
     // SAFETY: the sizes were checked; the memory is that of a factored copy.

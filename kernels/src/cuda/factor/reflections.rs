@@ -1,10 +1,10 @@
 //! Orthogonal factors, eigenvalues and singular values: `reflections.cuh`, `eigen.cuh`, `singular.cuh`.
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
+use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
 use super::stack::{Kernel, Launch, Memory, Part, Refused};
-use crate::cpu::factor::{Field, expect_square, has_columns, is_upper, not_converged, not_finite};
+use crate::cpu::factor::{expect_square, has_columns, is_upper, not_converged, not_finite};
 use crate::device::REFLECTIONS;
 
 static ORTHOGONAL: DeviceProgram = DeviceProgram::new("reflections.cuh", REFLECTIONS, "");
@@ -26,23 +26,19 @@ fn sides(sizes: &[i64]) -> [u64; 2] {
 ///
 /// # Errors
 /// If there are less than two dimensions, the mode is another, or errors of the device.
-pub fn qr<T: Field>(
-    a: DeviceView<'_, T>,
-    mode: &str,
-    q: DeviceViewMut<'_, T>,
-    r: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn qr(a: DeviceView<'_>, mode: &str, q: DeviceViewMut<'_>, r: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = a.dtype();
     let with_q = has_columns(mode)?;
     let [rows, columns] = sides(a.sizes());
     let memory = Memory::default()
-        .with::<T>(rows * columns)
-        .with::<T>(rows.min(columns))
-        .with::<T>(if with_q { rows * sides(q.sizes())[1] } else { 0 });
+        .with(dtype, rows * columns)
+        .with(dtype, rows.min(columns))
+        .with(dtype, if with_q { rows * sides(q.sizes())[1] } else { 0 });
     // Without columns, the place of `Q` is not read; the stack is that of all operands.
     let first = if with_q { Part::of(&q) } else { Part::of(&r) };
     let launch = Launch {
         kernel: Kernel { program: &ORTHOGONAL, number: 0, function: "orthogonal" },
-        dtype: T::DTYPE,
+        dtype,
         device: r.device(),
         parts: &[first, Part::of(&r), Part::matrices(&a)],
         options: &[with_q],
@@ -60,30 +56,31 @@ pub fn qr<T: Field>(
 ///
 /// # Errors
 /// If the matrices are not square, `uplo` is another, the algorithm does not converge, or errors of the device.
-pub fn eigh<T: Field>(
-    a: DeviceView<'_, T>,
+pub fn eigh(
+    a: DeviceView<'_>,
     uplo: &str,
     compute_v: bool,
-    eigenvalues: DeviceViewMut<'_, T::Real>,
-    eigenvectors: DeviceViewMut<'_, T>,
+    eigenvalues: DeviceViewMut<'_>,
+    eigenvectors: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = a.dtype();
     expect_square(a.sizes())?;
     let upper = is_upper(uplo)?;
     let n = sides(a.sizes())[0];
     if n == 0 {
         return Ok(());
     }
-    let mut memory = Memory::default().with::<T>(n * n).with::<T>(n * n).with::<T>(n).with::<T>(n);
+    let mut memory = Memory::default().with(dtype, n * n).with(dtype, n * n).with(dtype, n).with(dtype, n);
     for _ in 0..4 {
-        memory = memory.with::<T::Real>(n);
+        memory = memory.with(dtype.to_real(), n);
     }
-    memory = memory.with::<u32>(n).with::<T>(if compute_v { n * n } else { 0 });
+    memory = memory.with(DType::U32, n).with(dtype, if compute_v { n * n } else { 0 });
     let values = Part::rows_of(&eigenvalues);
     // Without vectors, their place is not read.
     let vectors = if compute_v { Part::of(&eigenvectors) } else { Part::rows_of(&eigenvalues) };
     let launch = Launch {
         kernel: Kernel { program: &EIGEN, number: 0, function: "eigen" },
-        dtype: T::DTYPE,
+        dtype,
         device: eigenvalues.device(),
         parts: &[values, vectors, Part::matrices(&a)],
         options: &[upper, compute_v],
@@ -102,27 +99,29 @@ pub fn eigh<T: Field>(
 ///
 /// # Errors
 /// If there are less than two dimensions, an element is infinite or NaN, or errors of the device.
-pub fn svd<T: Field>(
-    a: DeviceView<'_, T>,
+pub fn svd(
+    a: DeviceView<'_>,
     compute_uv: bool,
-    u: DeviceViewMut<'_, T>,
-    s: DeviceViewMut<'_, T::Real>,
-    vh: DeviceViewMut<'_, T>,
+    u: DeviceViewMut<'_>,
+    s: DeviceViewMut<'_>,
+    vh: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = a.dtype();
     let [rows, columns] = sides(a.sizes());
     let (m, n) = (rows.max(columns), rows.min(columns));
-    let mut memory = Memory::default().with::<T>(m * n).with::<T>(n).with::<T>(n * n).with::<T>(n * n);
-    memory = memory.with::<T::Real>(n).with::<T::Real>(n).with::<u32>(n);
+    let mut memory =
+        Memory::default().with(dtype, m * n).with(dtype, n).with(dtype, n * n).with(dtype, n * n);
+    memory = memory.with(dtype.to_real(), n).with(dtype.to_real(), n).with(DType::U32, n);
     if compute_uv {
         let left = if rows < columns { sides(vh.sizes())[0] } else { sides(u.sizes())[1] };
-        memory = memory.with::<T>(n * n).with::<T>(m * left).with::<T>(n);
+        memory = memory.with(dtype, n * n).with(dtype, m * left).with(dtype, n);
     }
     let values = || Part::rows_of(&s);
     // Without vectors, their places are not read.
     let (left, right) = if compute_uv { (Part::of(&u), Part::of(&vh)) } else { (values(), values()) };
     let launch = Launch {
         kernel: Kernel { program: &SINGULAR, number: 0, function: "singular" },
-        dtype: T::DTYPE,
+        dtype,
         device: s.device(),
         parts: &[left, values(), right, Part::matrices(&a)],
         options: &[compute_uv],

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Error, Result, Scalar};
 
 use super::super::launch::too_many_dims;
 use super::super::scratch::{Room, read};
@@ -32,7 +32,7 @@ pub(super) struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// The matrices of an operand.
-    pub fn matrices<T: Element>(view: &DeviceView<'a, T>) -> Part<'a> {
+    pub fn matrices(view: &DeviceView<'a>) -> Part<'a> {
         Part {
             start: view.address().cast_mut().cast(),
             sizes: view.sizes(),
@@ -42,22 +42,22 @@ impl<'a> Part<'a> {
     }
 
     /// The rows of an operand, as matrices of one row.
-    pub fn rows<T: Element>(view: &DeviceView<'a, T>) -> Part<'a> {
+    pub fn rows(view: &DeviceView<'a>) -> Part<'a> {
         Part { inner: 1, ..Part::matrices(view) }
     }
 
     /// The matrices of an output.
-    pub fn of<T: Element>(view: &DeviceViewMut<'a, T>) -> Part<'a> {
+    pub fn of(view: &DeviceViewMut<'a>) -> Part<'a> {
         Part { start: view.address().cast(), sizes: view.sizes(), strides: view.strides(), inner: 2 }
     }
 
     /// The rows of an output, as matrices of one row.
-    pub fn rows_of<T: Element>(view: &DeviceViewMut<'a, T>) -> Part<'a> {
+    pub fn rows_of(view: &DeviceViewMut<'a>) -> Part<'a> {
         Part { inner: 1, ..Part::of(view) }
     }
 
     /// The elements of an output, as matrices of one element.
-    pub fn elements_of<T: Element>(view: &DeviceViewMut<'a, T>) -> Part<'a> {
+    pub fn elements_of(view: &DeviceViewMut<'a>) -> Part<'a> {
         Part { inner: 0, ..Part::of(view) }
     }
 
@@ -147,8 +147,8 @@ pub(super) struct Memory(u64);
 
 impl Memory {
     /// With as many elements more.
-    pub fn with<T>(self, count: u64) -> Memory {
-        Memory(self.0.saturating_add(count.saturating_mul(size_of::<T>() as u64).next_multiple_of(16)))
+    pub fn with(self, dtype: DType, count: u64) -> Memory {
+        Memory(self.0.saturating_add(count.saturating_mul(dtype.size() as u64).next_multiple_of(16)))
     }
 }
 
@@ -217,7 +217,7 @@ impl Launch<'_> {
         let memory = Room::new::<u8>(self.device, blocks.saturating_mul(self.memory.0))?;
         matrices.memory = memory.address();
         let refused = match self.may_refuse {
-            true => Some(Room::filled::<i64>(self.device, 1, Scalar::Int(-1))?),
+            true => Some(Room::filled(self.device, DType::I64, 1, Scalar::Int(-1))?),
             false => None,
         };
         if let Some(refused) = &refused {

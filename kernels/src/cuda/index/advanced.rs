@@ -3,7 +3,7 @@
 
 use opsmith_runtime::layout::{contiguous_strides, numel};
 use opsmith_runtime::{
-    DType, Device, DeviceView, DeviceViewMut, Dims, Element, Error, Result, Scalar, Scratch, Untyped,
+    DType, Device, DeviceView, DeviceViewMut, Dims, Error, Result, Scalar, Scratch, Untyped,
 };
 
 use super::lead::{Along, Led, SUM, add_offsets, gather_at, input, output};
@@ -19,11 +19,7 @@ use crate::infer::{Indexed, check_mask, indexed, is_mask};
 ///
 /// # Errors
 /// If the index tensors do not broadcast, or errors of the device.
-pub fn index<T: Element>(
-    self_: DeviceView<'_, T>,
-    indices: &[Option<Untyped<'_>>],
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn index(self_: DeviceView<'_>, indices: &[Option<Untyped<'_>>], out: DeviceViewMut<'_>) -> Result<()> {
     let places = Places::new(self_.device(), self_.sizes(), self_.strides(), indices)?;
     expect_sizes(out.sizes(), &places.result.sizes)?;
     let (Some(offsets), (start, end)) = (&places.offsets, places.range()) else { return Ok(()) };
@@ -37,19 +33,20 @@ pub fn index<T: Element>(
     let offsets = (offsets.address::<i64>().cast_const().cast(), &at[..]);
     let operands = [output(&out, out.strides()), input(&self_, &from), offsets];
     // SAFETY: the offsets are those of the operand, for all indices of the output.
-    unsafe { gather_at::<T::Bits>(out.device(), out.sizes(), operands, Along::OFFSETS) }
+    unsafe { gather_at(out.dtype(), out.device(), out.sizes(), operands, Along::OFFSETS) }
 }
 
 /// Puts `values`, broadcast to the shape [`index`] would give, at the indices or, with `accumulate`, adds them there. Where an index repeats without `accumulate`, the last value stays.
 ///
 /// # Errors
 /// If the index tensors or the values do not broadcast, or errors of the device.
-pub fn index_put<T: Element>(
+pub fn index_put(
     indices: &[Option<Untyped<'_>>],
-    values: DeviceView<'_, T>,
+    values: DeviceView<'_>,
     accumulate: bool,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = values.dtype();
     let device = out.device();
     let places = Places::new(device, out.sizes(), out.strides(), indices)?;
     let result = &places.result;
@@ -68,8 +65,8 @@ pub fn index_put<T: Element>(
     // SAFETY: the dimensions without indices, of both.
     unsafe {
         match accumulate {
-            true => led.join::<T>(device, &rest, operands, SUM),
-            false => led.put::<T::Bits>(device, &rest, operands),
+            true => led.join(dtype, device, &rest, operands, SUM),
+            false => led.put(dtype, device, &rest, operands),
         }
     }
 }
@@ -104,7 +101,7 @@ impl Places {
         if numel(&result.sizes) == 0 {
             return Ok(Places { result, offsets: None });
         }
-        let offsets = Room::filled::<i64>(device, numel(&result.broadcast) as u64, Scalar::Int(0))?;
+        let offsets = Room::filled(device, DType::I64, numel(&result.broadcast) as u64, Scalar::Int(0))?;
         for (index, &first) in indices.iter().zip(&result.placed.first) {
             let Some(index) = index else { continue };
             for number in 0..index.taken() {

@@ -1,7 +1,7 @@
 //! Sums, means and maxima of rows of a table, a *bag* of indices at a time.
 
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Element, Error, Result, Scalar};
+use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Error, Result, Scalar};
 
 use crate::cpu::expect_sizes;
 use crate::cpu::index::{check_weights, rows_and_width};
@@ -31,8 +31,8 @@ impl Bags {
     /// # Errors
     /// If indices are in no bag.
     fn new(
-        indices: &DeviceView<'_, i64>,
-        offsets: &DeviceView<'_, i64>,
+        indices: &DeviceView<'_>,
+        offsets: &DeviceView<'_>,
         include_last_offset: bool,
         (rows, padding): (i64, i64),
     ) -> Result<Bags> {
@@ -42,8 +42,8 @@ impl Bags {
                 .with_help("give an offset for each bag, and the end of the last one if it is included"));
         }
         Ok(Bags {
-            indices: indices.address(),
-            starts: offsets.address(),
+            indices: indices.address().cast(),
+            starts: offsets.address().cast(),
             index_step: step(indices.strides()),
             start_step: step(offsets.strides()),
             count: indices.numel() as u64,
@@ -94,19 +94,20 @@ struct BagOf {
 /// # Errors
 /// If the shapes or the mode do not fit, or errors of the device.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn embedding_bag<T: Element>(
-    weight: DeviceView<'_, T>,
-    indices: DeviceView<'_, i64>,
-    offsets: DeviceView<'_, i64>,
+pub fn embedding_bag(
+    weight: DeviceView<'_>,
+    indices: DeviceView<'_>,
+    offsets: DeviceView<'_>,
     mode: i64,
-    per_sample_weights: Option<DeviceView<'_, T>>,
+    per_sample_weights: Option<DeviceView<'_>>,
     include_last_offset: bool,
     padding_idx: i64,
-    out: DeviceViewMut<'_, T>,
-    offset2bag: DeviceViewMut<'_, i64>,
-    bag_size: DeviceViewMut<'_, i64>,
-    max_indices: DeviceViewMut<'_, i64>,
+    out: DeviceViewMut<'_>,
+    offset2bag: DeviceViewMut<'_>,
+    bag_size: DeviceViewMut<'_>,
+    max_indices: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = weight.dtype();
     let (rows, width) = rows_and_width(weight.sizes(), mode)?;
     if let Some(factors) = &per_sample_weights {
         check_weights(mode, factors.sizes(), indices.sizes())?;
@@ -145,7 +146,7 @@ pub fn embedding_bag<T: Element>(
     let (device, sizes) = (out.device(), BagSizes { places: each_bag, bags, mode: mode as u64 });
     // SAFETY: the structs have the fields of `bags.cuh`; rows are checked before they are followed.
     unsafe {
-        each(&PROGRAM, device, (1, "BagColumns"), T::DTYPE, &places, &columns)?;
+        each(&PROGRAM, device, (1, "BagColumns"), dtype, &places, &columns)?;
         each(&PROGRAM, device, (2, "BagSizes"), DType::I64, &each_bag, &sizes)?;
         each(&PROGRAM, device, (3, "BagOf"), DType::I64, &each_index, &BagOf { places: each_index, bags })
     }

@@ -7,10 +7,10 @@ use std::ffi::c_void;
 
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::{contiguous_strides, numel};
-use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Result, Scalar, with_dtype};
 
 use crate::cuda::entries::{Entry, in_order};
-use crate::cuda::launch::{each, merged, strided};
+use crate::cuda::launch::{bits, each, merged, strided};
 use crate::cuda::scratch::Room;
 use crate::device::ORDER;
 use crate::device::strided::Strided;
@@ -92,7 +92,8 @@ pub(super) type Operand<'a> = (*const c_void, &'a [i64]);
 ///
 /// # Safety
 /// Operands have the places, indices aside, in memory of the device.
-pub(super) unsafe fn gather_at<B: Element>(
+pub(super) unsafe fn gather_at(
+    dtype: DType,
     device: Device,
     sizes: &[i64],
     [out, source, index]: [Operand<'_>; 3],
@@ -100,7 +101,7 @@ pub(super) unsafe fn gather_at<B: Element>(
 ) -> Result<()> {
     let places = merged(sizes, [out, source, index])?;
     // SAFETY: the struct has the fields of `index.cuh`; the caller's promise.
-    unsafe { each(&PROGRAM, device, (1, "Gather"), B::DTYPE, &places, &Gather { places, along }) }
+    unsafe { each(&PROGRAM, device, (1, "Gather"), bits(dtype), &places, &Gather { places, along }) }
 }
 
 /// Adds to offsets those that indices of `int64` or `int32` lead to; the first ones write them.
@@ -131,19 +132,20 @@ pub(super) unsafe fn add_offsets(
 ///
 /// # Safety
 /// As [`gather_at`].
-pub(super) unsafe fn put_number<T: Element>(
+pub(super) unsafe fn put_number(
+    dtype: DType,
     device: Device,
     sizes: &[i64],
     operands: [Operand<'_>; 2],
     along: Along,
     number: Scalar,
 ) -> Result<()> {
-    let (places, number) = (merged(sizes, operands)?, T::from_scalar(number));
-    // SAFETY: `Bits` has the size of the type, and all bytes are valid for it.
-    let number: T::Bits = unsafe { std::mem::transmute_copy(&number) };
-    let parameter = PutNumber { places, along, number };
-    // SAFETY: the struct has the fields of `index.cuh`; the caller's promise.
-    unsafe { each(&PROGRAM, device, (3, "PutNumber"), <T::Bits as Element>::DTYPE, &places, &parameter) }
+    let places = merged(sizes, operands)?;
+    with_dtype!(dtype, T => {
+        let parameter = PutNumber { places, along, number: T::from_scalar(number) };
+        // SAFETY: the struct has the fields of `index.cuh`, where the number is one of the same size; the caller's promise.
+        unsafe { each(&PROGRAM, device, (3, "PutNumber"), bits(dtype), &places, &parameter) }
+    })
 }
 
 /// Elements that lead to targets, in the order of these.
@@ -212,8 +214,9 @@ impl Led {
     ///
     /// # Safety
     /// Operands have the places, in memory of the device.
-    pub unsafe fn put<B: Element>(
+    pub unsafe fn put(
         &self,
+        dtype: DType,
         device: Device,
         rest: &[i64],
         operands: [Operand<'_>; 2],
@@ -221,7 +224,7 @@ impl Led {
         let places = self.places(rest, operands)?;
         let parameter = Put { places, sources: self.sources.address() };
         // SAFETY: the struct has the fields of `index.cuh`; the caller's promise.
-        unsafe { each(&PROGRAM, device, (5, "Put"), B::DTYPE, &places, &parameter) }
+        unsafe { each(&PROGRAM, device, (5, "Put"), bits(dtype), &places, &parameter) }
     }
 
     /// Joins the elements that lead to each target, as [`Led::put`] puts them.
@@ -231,25 +234,28 @@ impl Led {
     ///
     /// # Safety
     /// As [`Led::put`].
-    pub unsafe fn join<T: Element>(
+    pub unsafe fn join(
         &self,
+        dtype: DType,
         device: Device,
         rest: &[i64],
         operands: [Operand<'_>; 2],
         how: How,
     ) -> Result<()> {
         let places = self.places(rest, operands)?;
-        let parameter = Join {
-            places,
-            sources: self.sources.address(),
-            kind: how.kind as u32,
-            with_own: u32::from(how.with_own),
-            by_uses: u32::from(how.by_uses),
-            scaled: u32::from(how.factor.is_some()),
-            factor: T::Compute::from_scalar(how.factor.unwrap_or(Scalar::Int(1))),
-        };
-        // SAFETY: the struct has the fields of `index.cuh`; the caller's promise.
-        unsafe { each(&PROGRAM, device, (6, "Join"), T::DTYPE, &places, &parameter) }
+        with_dtype!(dtype.to_compute(), C => {
+            let parameter = Join {
+                places,
+                sources: self.sources.address(),
+                kind: how.kind as u32,
+                with_own: u32::from(how.with_own),
+                by_uses: u32::from(how.by_uses),
+                scaled: u32::from(how.factor.is_some()),
+                factor: C::from_scalar(how.factor.unwrap_or(Scalar::Int(1))),
+            };
+            // SAFETY: the struct has the fields of `index.cuh`; the caller's promise.
+            unsafe { each(&PROGRAM, device, (6, "Join"), dtype, &places, &parameter) }
+        })
     }
 }
 
@@ -280,12 +286,12 @@ pub(super) enum Kind {
 pub(super) const SUM: How = How { kind: Kind::Sum, with_own: true, by_uses: false, factor: None };
 
 /// An input with other strides.
-pub(super) fn input<'a, T>(view: &DeviceView<'_, T>, strides: &'a [i64]) -> Operand<'a> {
+pub(super) fn input<'a>(view: &DeviceView<'_>, strides: &'a [i64]) -> Operand<'a> {
     (view.address().cast(), strides)
 }
 
 /// An output with other strides.
-pub(super) fn output<'a, T>(view: &DeviceViewMut<'_, T>, strides: &'a [i64]) -> Operand<'a> {
+pub(super) fn output<'a>(view: &DeviceViewMut<'_>, strides: &'a [i64]) -> Operand<'a> {
     (view.address().cast_const().cast(), strides)
 }
 

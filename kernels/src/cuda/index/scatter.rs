@@ -1,6 +1,8 @@
 //! Single elements at indices along one dimension.
 
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result, Scalar};
+use std::ffi::c_void;
+
+use opsmith_runtime::{DeviceView, DeviceViewMut, Result, Scalar};
 
 use super::lead::{Along, How, Kind, Led, SUM, gather_at, input, output, put_number, without};
 use crate::cpu::expect_sizes;
@@ -11,19 +13,14 @@ use crate::cuda::moves::{Part, copy, fill};
 ///
 /// # Errors
 /// If the index is larger than `self` in another dimension, or errors of the device.
-pub fn gather<T: Element>(
-    self_: DeviceView<'_, T>,
-    dim: i64,
-    index: DeviceView<'_, i64>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn gather(self_: DeviceView<'_>, dim: i64, index: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     expect_sizes(out.sizes(), index.sizes())?;
     let dim = check_index(self_.sizes(), dim, index.sizes())?;
     let fixed = without(self_.strides(), dim);
     let operands = [output(&out, out.strides()), input(&self_, &fixed), input(&index, index.strides())];
     let along = along(self_.sizes(), self_.strides(), dim);
     // SAFETY: the index's places are places of the operands, which were checked.
-    unsafe { gather_at::<T::Bits>(out.device(), index.sizes(), operands, along) }
+    unsafe { gather_at(out.dtype(), out.device(), index.sizes(), operands, along) }
 }
 
 /// Along a dimension of an operand; a scalar counts as one element of one dimension.
@@ -36,27 +33,18 @@ fn along(sizes: &[i64], strides: &[i64], dim: usize) -> Along {
 ///
 /// # Errors
 /// If the shapes do not fit, or errors of the device.
-pub fn scatter<T: Element>(
-    dim: i64,
-    index: DeviceView<'_, i64>,
-    src: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn scatter(dim: i64, index: DeviceView<'_>, src: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = src.dtype();
     let led = led(dim, &index, &src, &out)?;
     // SAFETY: the elements that lead somewhere were checked.
-    unsafe { led.put::<T::Bits>(out.device(), &[], [output(&out, &[]), input(&src, &[])]) }
+    unsafe { led.put(dtype, out.device(), &[], [output(&out, &[]), input(&src, &[])]) }
 }
 
-fn led<T: Element>(
-    dim: i64,
-    index: &DeviceView<'_, i64>,
-    src: &DeviceView<'_, T>,
-    out: &DeviceViewMut<'_, T>,
-) -> Result<Led> {
+fn led(dim: i64, index: &DeviceView<'_>, src: &DeviceView<'_>, out: &DeviceViewMut<'_>) -> Result<Led> {
     let dim = check_index(out.sizes(), dim, index.sizes())?;
     check_source(index.sizes(), src.sizes())?;
     let (fixed, along) = (without(out.strides(), dim), along(out.sizes(), out.strides(), dim));
-    let from = (index.address(), index.strides());
+    let from = (index.address().cast(), index.strides());
     // SAFETY: the index's elements.
     unsafe { Led::new(out.device(), index.sizes(), from, [&fixed, src.strides()], along, None) }
 }
@@ -65,33 +53,30 @@ fn led<T: Element>(
 ///
 /// # Errors
 /// If the shapes do not fit, or errors of the device.
-pub fn scatter_value<T: Element>(
-    dim: i64,
-    index: DeviceView<'_, i64>,
-    value: Scalar,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn scatter_value(dim: i64, index: DeviceView<'_>, value: Scalar, out: DeviceViewMut<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let dim = check_index(out.sizes(), dim, index.sizes())?;
     let fixed = without(out.strides(), dim);
     let operands = [output(&out, &fixed), input(&index, index.strides())];
     let along = along(out.sizes(), out.strides(), dim);
     // SAFETY: the index's places are places of the output, which were checked.
-    unsafe { put_number::<T>(out.device(), index.sizes(), operands, along, value) }
+    unsafe { put_number(dtype, out.device(), index.sizes(), operands, along, value) }
 }
 
 /// Adds elements of `src` at the indices.
 ///
 /// # Errors
 /// If the shapes do not fit, or errors of the device.
-pub fn scatter_add<T: Element>(
+pub fn scatter_add(
     dim: i64,
-    index: DeviceView<'_, i64>,
-    src: DeviceView<'_, T>,
-    out: DeviceViewMut<'_, T>,
+    index: DeviceView<'_>,
+    src: DeviceView<'_>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = src.dtype();
     let led = led(dim, &index, &src, &out)?;
     // SAFETY: the elements that lead somewhere were checked.
-    unsafe { led.join::<T>(out.device(), &[], [output(&out, &[]), input(&src, &[])], SUM) }
+    unsafe { led.join(dtype, out.device(), &[], [output(&out, &[]), input(&src, &[])], SUM) }
 }
 
 /// The sum of the weights of each number, in their order; there is a place in the output for each number from 0 on. Others
@@ -102,12 +87,13 @@ pub fn scatter_add<T: Element>(
 ///
 /// # Safety
 /// `count` numbers and weights are at the addresses, in memory of the device; the output has at most one dimension.
-pub(in crate::cuda) unsafe fn sums_by_number<T: Element>(
+pub(in crate::cuda) unsafe fn sums_by_number(
     numbers: *const i64,
-    weights: *const T,
+    weights: *const c_void,
     count: usize,
-    out: &DeviceViewMut<'_, T>,
+    out: &DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = out.dtype();
     if out.numel() > 0 {
         let whole = Part { sizes: out.sizes(), strides: out.strides(), offset: 0 };
         // SAFETY: the whole output.
@@ -118,7 +104,7 @@ pub(in crate::cuda) unsafe fn sums_by_number<T: Element>(
     // SAFETY: the caller's promise.
     unsafe {
         let led = Led::new(out.device(), &[count as i64], (numbers, &[1]), [&[0], &[1]], along, None)?;
-        led.join::<T>(out.device(), &[], [output(out, &[]), (weights.cast(), &[])], how)
+        led.join(dtype, out.device(), &[], [output(out, &[]), (weights.cast(), &[])], how)
     }
 }
 
@@ -129,15 +115,16 @@ pub(in crate::cuda) unsafe fn sums_by_number<T: Element>(
 ///
 /// # Errors
 /// As [`scatter`], and if `reduce` is another word.
-pub fn scatter_reduce_two<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn scatter_reduce_two(
+    self_: DeviceView<'_>,
     dim: i64,
-    index: DeviceView<'_, i64>,
-    src: DeviceView<'_, T>,
+    index: DeviceView<'_>,
+    src: DeviceView<'_>,
     reduce: &str,
     include_self: bool,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = self_.dtype();
     let kind = match reduce {
         "sum" => Kind::Sum,
         "mean" => Kind::Mean,
@@ -155,5 +142,5 @@ pub fn scatter_reduce_two<T: Element>(
     }
     let how = How { kind, with_own: include_self, ..SUM };
     // SAFETY: the elements that lead somewhere were checked.
-    unsafe { led.join::<T>(out.device(), &[], [output(&out, &[]), input(&src, &[])], how) }
+    unsafe { led.join(dtype, out.device(), &[], [output(&out, &[]), input(&src, &[])], how) }
 }

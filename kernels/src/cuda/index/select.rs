@@ -1,7 +1,7 @@
 //! Whole slices at indices along one dimension.
 
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Result, Scalar};
 
 use super::lead::{Along, How, Kind, Led, SUM, gather_at, input, output, without};
 use crate::cpu::expect_sizes;
@@ -12,11 +12,11 @@ use crate::cuda::moves::{Part, copy, fill};
 ///
 /// # Errors
 /// If the output has another shape, or errors of the device.
-pub fn index_select<T: Element>(
-    self_: DeviceView<'_, T>,
+pub fn index_select(
+    self_: DeviceView<'_>,
     dim: i64,
-    index: DeviceView<'_, i64>,
-    out: DeviceViewMut<'_, T>,
+    index: DeviceView<'_>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let dim = wrap_dim(dim, self_.sizes().len())?;
     check_list(index.sizes())?;
@@ -36,7 +36,7 @@ pub fn index_select<T: Element>(
     let fixed = without(self_.strides(), dim);
     let operands = [output(&out, out.strides()), input(&self_, &fixed), input(&index, &of_index)];
     // SAFETY: places of the operands, indices aside; of a scalar, the first index is read.
-    unsafe { gather_at::<T::Bits>(out.device(), &sizes, operands, along) }
+    unsafe { gather_at(out.dtype(), out.device(), &sizes, operands, along) }
 }
 
 fn at(list: &[i64], dim: usize, of_scalar: i64) -> i64 {
@@ -47,19 +47,20 @@ fn at(list: &[i64], dim: usize, of_scalar: i64) -> i64 {
 ///
 /// # Errors
 /// If the shapes do not fit, or errors of the device.
-pub fn index_add<T: Element>(
+pub fn index_add(
     dim: i64,
-    index: DeviceView<'_, i64>,
-    source: DeviceView<'_, T>,
+    index: DeviceView<'_>,
+    source: DeviceView<'_>,
     alpha: Scalar,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = source.dtype();
     let dim = wrap_dim(dim, out.sizes().len())?;
     check_list(index.sizes())?;
     check_added(out.sizes(), dim, index.numel(), source.sizes())?;
     let along = Along { size: at(out.sizes(), dim, 1), step: at(out.strides(), dim, 0) };
     let count = [index.numel() as i64];
-    let from = (index.address(), &[index.strides().first().copied().unwrap_or(0)][..]);
+    let from = (index.address().cast(), &[index.strides().first().copied().unwrap_or(0)][..]);
     // Into a scalar, only the first element of the source is added.
     let step = if out.sizes().is_empty() { 0 } else { at(source.strides(), dim, 0) };
     // SAFETY: the index's elements.
@@ -75,18 +76,14 @@ pub fn index_add<T: Element>(
     let from = if out.sizes().is_empty() { Dims::new() } else { rest(source.strides()) };
     let how = How { factor: Some(alpha), ..SUM };
     // SAFETY: slices of both, of the same sizes.
-    unsafe { led.join::<T>(out.device(), &sizes, [output(&out, &to), input(&source, &from)], how) }
+    unsafe { led.join(dtype, out.device(), &sizes, [output(&out, &to), input(&source, &from)], how) }
 }
 
 /// Rows of `weight` at the indices; the result has the indices' shape and one dimension more.
 ///
 /// # Errors
 /// If the weight is no matrix, or errors of the device.
-pub fn embedding<T: Element>(
-    weight: DeviceView<'_, T>,
-    indices: DeviceView<'_, i64>,
-    out: DeviceViewMut<'_, T>,
-) -> Result<()> {
+pub fn embedding(weight: DeviceView<'_>, indices: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     let (rows, row) = table(weight.sizes(), weight.strides())?;
     expect_sizes(out.sizes(), &with_last(indices.sizes(), row.size))?;
     let from = with_last(&Dims::from_elem(0, indices.sizes().len()), row.steps[0]);
@@ -94,7 +91,7 @@ pub fn embedding<T: Element>(
     let operands = [output(&out, out.strides()), input(&weight, &from), input(&indices, &of_index)];
     let along = Along { size: rows.size, step: rows.steps[0] };
     // SAFETY: places of the operands, indices aside.
-    unsafe { gather_at::<T::Bits>(out.device(), out.sizes(), operands, along) }
+    unsafe { gather_at(out.dtype(), out.device(), out.sizes(), operands, along) }
 }
 
 fn with_last(list: &[i64], last: i64) -> Dims {
@@ -110,14 +107,15 @@ fn with_last(list: &[i64], last: i64) -> Dims {
 ///
 /// # Errors
 /// If the shapes do not fit, or errors of the device.
-pub fn embedding_dense_backward<T: Element>(
-    grad_output: DeviceView<'_, T>,
-    indices: DeviceView<'_, i64>,
+pub fn embedding_dense_backward(
+    grad_output: DeviceView<'_>,
+    indices: DeviceView<'_>,
     num_weights: i64,
     padding_idx: i64,
     scale_grad_by_freq: bool,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_output.dtype();
     let (rows, row) = table(out.sizes(), out.strides())?;
     expect_sizes(&[rows.size], &[num_weights])?;
     expect_sizes(grad_output.sizes(), &with_last(indices.sizes(), row.size))?;
@@ -129,7 +127,7 @@ pub fn embedding_dense_backward<T: Element>(
     let (step, own) = grad_output.strides().split_last().map_or((0, &[][..]), |(&step, own)| (step, own));
     let none = Dims::from_elem(0, own.len());
     let along = Along { size: rows.size, step: rows.steps[0] };
-    let from = (indices.address(), indices.strides());
+    let from = (indices.address().cast(), indices.strides());
     // SAFETY: the elements of the indices.
     let led =
         unsafe { Led::new(out.device(), indices.sizes(), from, [&none, own], along, Some(padding_idx))? };
@@ -137,5 +135,5 @@ pub fn embedding_dense_backward<T: Element>(
     let steps = [step];
     let operands = [output(&out, &row.steps[..]), input(&grad_output, &steps)];
     // SAFETY: rows of both, of the same length.
-    unsafe { led.join::<T>(out.device(), &[row.size], operands, how) }
+    unsafe { led.join(dtype, out.device(), &[row.size], operands, how) }
 }

@@ -1,6 +1,6 @@
 //! Batch normalisation: over samples and places, with statistics for each channel.
 
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 
 use super::channels::{Channels, Given};
 use super::{address_of, factor, output, write};
@@ -17,17 +17,17 @@ use crate::cuda::scratch::{Dense, DenseMut};
 /// # Errors
 /// If a size does not fit, or there are neither running statistics nor `training`; errors of the device.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn native_batch_norm<T: Element>(
-    input: DeviceView<'_, T>,
-    weight: Option<DeviceView<'_, T>>,
-    bias: Option<DeviceView<'_, T>>,
-    running_mean: Option<DeviceView<'_, T>>,
-    running_var: Option<DeviceView<'_, T>>,
+pub fn native_batch_norm(
+    input: DeviceView<'_>,
+    weight: Option<DeviceView<'_>>,
+    bias: Option<DeviceView<'_>>,
+    running_mean: Option<DeviceView<'_>>,
+    running_var: Option<DeviceView<'_>>,
     training: bool,
     eps: f64,
-    out: DeviceViewMut<'_, T>,
-    save_mean: DeviceViewMut<'_, T>,
-    save_invstd: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
+    save_mean: DeviceViewMut<'_>,
+    save_invstd: DeviceViewMut<'_>,
 ) -> Result<()> {
     let batch = Batch { weight, bias, running: [running_mean, running_var], training, eps };
     batch.normalise(&input, out, [save_mean, save_invstd], None)
@@ -37,14 +37,14 @@ pub fn native_batch_norm<T: Element>(
 ///
 /// # Errors
 /// If a size does not fit, or errors of the device.
-pub fn native_batch_norm_no_stats<T: Element>(
-    input: DeviceView<'_, T>,
-    weight: Option<DeviceView<'_, T>>,
-    bias: Option<DeviceView<'_, T>>,
+pub fn native_batch_norm_no_stats(
+    input: DeviceView<'_>,
+    weight: Option<DeviceView<'_>>,
+    bias: Option<DeviceView<'_>>,
     eps: f64,
-    out: DeviceViewMut<'_, T>,
-    save_mean: DeviceViewMut<'_, T>,
-    save_invstd: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
+    save_mean: DeviceViewMut<'_>,
+    save_invstd: DeviceViewMut<'_>,
 ) -> Result<()> {
     native_batch_norm(input, weight, bias, None, None, true, eps, out, save_mean, save_invstd)
 }
@@ -55,20 +55,20 @@ pub fn native_batch_norm_no_stats<T: Element>(
 /// # Errors
 /// If a size does not fit, or errors of the device.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn native_batch_norm_functional<T: Element>(
-    input: DeviceView<'_, T>,
-    weight: Option<DeviceView<'_, T>>,
-    bias: Option<DeviceView<'_, T>>,
-    running_mean: DeviceView<'_, T>,
-    running_var: DeviceView<'_, T>,
+pub fn native_batch_norm_functional(
+    input: DeviceView<'_>,
+    weight: Option<DeviceView<'_>>,
+    bias: Option<DeviceView<'_>>,
+    running_mean: DeviceView<'_>,
+    running_var: DeviceView<'_>,
     training: bool,
     momentum: f64,
     eps: f64,
-    out: DeviceViewMut<'_, T>,
-    save_mean: DeviceViewMut<'_, T>,
-    save_invstd: DeviceViewMut<'_, T>,
-    running_mean_out: DeviceViewMut<'_, T>,
-    running_var_out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
+    save_mean: DeviceViewMut<'_>,
+    save_invstd: DeviceViewMut<'_>,
+    running_mean_out: DeviceViewMut<'_>,
+    running_var_out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let batch = Batch { weight, bias, running: [Some(running_mean), Some(running_var)], training, eps };
     let running = Some((momentum, [running_mean_out, running_var_out]));
@@ -76,21 +76,21 @@ pub fn native_batch_norm_functional<T: Element>(
 }
 
 /// The operands of a batch norm besides its input.
-struct Batch<'a, T> {
-    weight: Option<DeviceView<'a, T>>,
-    bias: Option<DeviceView<'a, T>>,
-    running: [Option<DeviceView<'a, T>>; 2],
+struct Batch<'a> {
+    weight: Option<DeviceView<'a>>,
+    bias: Option<DeviceView<'a>>,
+    running: [Option<DeviceView<'a>>; 2],
     training: bool,
     eps: f64,
 }
 
-impl<T: Element> Batch<'_, T> {
+impl Batch<'_> {
     fn normalise(
         &self,
-        input: &DeviceView<'_, T>,
-        out: DeviceViewMut<'_, T>,
-        saved: [DeviceViewMut<'_, T>; 2],
-        mixed: Option<(f64, [DeviceViewMut<'_, T>; 2])>,
+        input: &DeviceView<'_>,
+        out: DeviceViewMut<'_>,
+        saved: [DeviceViewMut<'_>; 2],
+        mixed: Option<(f64, [DeviceViewMut<'_>; 2])>,
     ) -> Result<()> {
         let mut channels = channels_of(input)?;
         let count = channels.norm.channels as usize;
@@ -145,9 +145,10 @@ fn given(training: bool) -> Given {
     if training { Given::Nothing } else { Given::Variances }
 }
 
-fn channels_of<T: Element>(input: &DeviceView<'_, T>) -> Result<Channels> {
+fn channels_of(input: &DeviceView<'_>) -> Result<Channels> {
+    let dtype = input.dtype();
     let sizes = normalisation::Channels::new(input.sizes())?;
-    Channels::shared::<T>(input.device(), [sizes.samples, sizes.count, sizes.places])
+    Channels::shared(dtype, input.device(), [sizes.samples, sizes.count, sizes.places])
 }
 
 /// The gradients of [`native_batch_norm`] for input, weight and bias; those not asked for in
@@ -156,20 +157,20 @@ fn channels_of<T: Element>(input: &DeviceView<'_, T>) -> Result<Channels> {
 /// # Errors
 /// If a size does not fit, or the statistics for the mode are missing; errors of the device.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn native_batch_norm_backward<T: Element>(
-    grad_out: DeviceView<'_, T>,
-    input: DeviceView<'_, T>,
-    weight: Option<DeviceView<'_, T>>,
-    running_mean: Option<DeviceView<'_, T>>,
-    running_var: Option<DeviceView<'_, T>>,
-    save_mean: Option<DeviceView<'_, T>>,
-    save_invstd: Option<DeviceView<'_, T>>,
+pub fn native_batch_norm_backward(
+    grad_out: DeviceView<'_>,
+    input: DeviceView<'_>,
+    weight: Option<DeviceView<'_>>,
+    running_mean: Option<DeviceView<'_>>,
+    running_var: Option<DeviceView<'_>>,
+    save_mean: Option<DeviceView<'_>>,
+    save_invstd: Option<DeviceView<'_>>,
     train: bool,
     eps: f64,
     output_mask: &[bool],
-    grad_input: DeviceViewMut<'_, T>,
-    grad_weight: DeviceViewMut<'_, T>,
-    grad_bias: DeviceViewMut<'_, T>,
+    grad_input: DeviceViewMut<'_>,
+    grad_weight: DeviceViewMut<'_>,
+    grad_bias: DeviceViewMut<'_>,
 ) -> Result<()> {
     let mut channels = channels_of(&input)?;
     expect_sizes(grad_out.sizes(), input.sizes())?;

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{DType, Device, Element, Error, Result};
+use opsmith_runtime::{DType, Device, Error, Result};
 
 use crate::cuda::fold::{Fold, Operands, fold};
 use crate::cuda::scratch::Room;
@@ -90,23 +90,25 @@ impl Channels {
     ///
     /// # Errors
     /// If the device has no more memory.
-    pub fn shared<T: Element>(device: Device, [samples, channels, places]: [usize; 3]) -> Result<Channels> {
-        Channels::new::<T>(device, [samples, channels, places], [channels, 1, 0])
+    pub fn shared(dtype: DType, device: Device, [samples, channels, places]: [usize; 3]) -> Result<Channels> {
+        Channels::new(dtype, device, [samples, channels, places], [channels, 1, 0])
     }
 
     /// Samples of groups of channels of places, whose statistics are of each group of each sample.
     ///
     /// # Errors
     /// If the device has no more memory.
-    pub fn grouped<T: Element>(
+    pub fn grouped(
+        dtype: DType,
         device: Device,
         [samples, groups, channels, places]: [usize; 4],
     ) -> Result<Channels> {
         let sizes = [samples, groups * channels, places];
-        Channels::new::<T>(device, sizes, [samples * groups, channels, groups])
+        Channels::new(dtype, device, sizes, [samples * groups, channels, groups])
     }
 
-    fn new<T: Element>(
+    fn new(
+        dtype: DType,
         device: Device,
         sizes: [usize; 3],
         [statistics, channels_of_one, of_sample]: [usize; 3],
@@ -143,7 +145,7 @@ impl Channels {
             grad_weight: nowhere,
             grad_bias: nowhere,
         };
-        Ok(Channels { device, dtype: T::DTYPE, shared: of_sample == 0, norm, _pairs: pairs })
+        Ok(Channels { device, dtype, shared: of_sample == 0, norm, _pairs: pairs })
     }
 
     /// The number of statistics.

@@ -1,7 +1,7 @@
 //! Group normalisation: over the channels of a group and all places, with a factor and a shift for
 //! each channel.
 
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 
 use super::channels::{Channels, Given};
 use super::{address_of, factor, output, write};
@@ -15,24 +15,24 @@ use crate::cuda::scratch::{Dense, DenseMut};
 /// # Errors
 /// If the sizes do not agree, or the groups are not equal; errors of the device.
 #[allow(non_snake_case, clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn native_group_norm<T: Element>(
-    input: DeviceView<'_, T>,
-    weight: Option<DeviceView<'_, T>>,
-    bias: Option<DeviceView<'_, T>>,
+pub fn native_group_norm(
+    input: DeviceView<'_>,
+    weight: Option<DeviceView<'_>>,
+    bias: Option<DeviceView<'_>>,
     N: i64,
     C: i64,
     HxW: i64,
     group: i64,
     eps: f64,
-    out: DeviceViewMut<'_, T>,
-    mean: DeviceViewMut<'_, T>,
-    rstd: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
+    mean: DeviceViewMut<'_>,
+    rstd: DeviceViewMut<'_>,
 ) -> Result<()> {
     let groups = Groups::new(input.numel(), N, C, HxW, group)?;
     expect_sizes(out.sizes(), input.sizes())?;
     let weight = factor(weight.as_ref(), groups.all_channels(), "weight")?;
     let bias = factor(bias.as_ref(), groups.all_channels(), "bias")?;
-    let mut channels = channels_of::<T>(&groups, &input)?;
+    let mut channels = channels_of(&groups, &input)?;
     expect_count(mean.numel(), channels.statistics(), "mean")?;
     expect_count(rstd.numel(), channels.statistics(), "rstd")?;
     let input = Dense::of(&input)?;
@@ -51,9 +51,10 @@ pub fn native_group_norm<T: Element>(
     rstd.write()
 }
 
-fn channels_of<T: Element>(groups: &Groups, input: &DeviceView<'_, T>) -> Result<Channels> {
+fn channels_of(groups: &Groups, input: &DeviceView<'_>) -> Result<Channels> {
+    let dtype = input.dtype();
     let sizes = [groups.samples, groups.groups, groups.channels, groups.places];
-    Channels::grouped::<T>(input.device(), sizes)
+    Channels::grouped(dtype, input.device(), sizes)
 }
 
 /// The gradients of [`native_group_norm`] for input, weight and bias; those not asked for in
@@ -62,20 +63,20 @@ fn channels_of<T: Element>(groups: &Groups, input: &DeviceView<'_, T>) -> Result
 /// # Errors
 /// As [`native_group_norm`].
 #[allow(non_snake_case, clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn native_group_norm_backward<T: Element>(
-    grad_out: DeviceView<'_, T>,
-    input: DeviceView<'_, T>,
-    mean: DeviceView<'_, T>,
-    rstd: DeviceView<'_, T>,
-    weight: Option<DeviceView<'_, T>>,
+pub fn native_group_norm_backward(
+    grad_out: DeviceView<'_>,
+    input: DeviceView<'_>,
+    mean: DeviceView<'_>,
+    rstd: DeviceView<'_>,
+    weight: Option<DeviceView<'_>>,
     N: i64,
     C: i64,
     HxW: i64,
     group: i64,
     output_mask: &[bool],
-    grad_input: DeviceViewMut<'_, T>,
-    grad_weight: DeviceViewMut<'_, T>,
-    grad_bias: DeviceViewMut<'_, T>,
+    grad_input: DeviceViewMut<'_>,
+    grad_weight: DeviceViewMut<'_>,
+    grad_bias: DeviceViewMut<'_>,
 ) -> Result<()> {
     let groups = Groups::new(input.numel(), N, C, HxW, group)?;
     expect_sizes(grad_out.sizes(), input.sizes())?;
@@ -85,7 +86,7 @@ pub fn native_group_norm_backward<T: Element>(
     let of_input = output(asked(output_mask, 0), grad_input)?;
     let of_weight = output(asked(output_mask, 1), grad_weight)?;
     let of_bias = output(asked(output_mask, 2), grad_bias)?;
-    let mut channels = channels_of::<T>(&groups, &input)?;
+    let mut channels = channels_of(&groups, &input)?;
     let (grads, elements) = (Dense::of(&grad_out)?, Dense::of(&input)?);
     let (mean, rstd) = (Dense::of(&mean)?, Dense::of(&rstd)?);
     let norm = &mut channels.norm;

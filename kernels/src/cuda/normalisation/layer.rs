@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use opsmith_runtime::backend::Grid;
 use opsmith_runtime::device_loop::DeviceProgram;
-use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Error, Result};
 
 use super::{address_of, factor, output, write};
 use crate::cpu::expect_sizes;
@@ -21,15 +21,15 @@ static PROGRAM: DeviceProgram = DeviceProgram::new("layer_norm.cuh", LAYER_NORM_
 /// # Errors
 /// If `normalized_shape` is not the end of the input's shape, or a factor has another size; errors of the device.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn native_layer_norm<T: Element>(
-    input: DeviceView<'_, T>,
+pub fn native_layer_norm(
+    input: DeviceView<'_>,
     normalized_shape: &[i64],
-    weight: Option<DeviceView<'_, T>>,
-    bias: Option<DeviceView<'_, T>>,
+    weight: Option<DeviceView<'_>>,
+    bias: Option<DeviceView<'_>>,
     eps: f64,
-    out: DeviceViewMut<'_, T>,
-    mean: DeviceViewMut<'_, T>,
-    rstd: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
+    mean: DeviceViewMut<'_>,
+    rstd: DeviceViewMut<'_>,
 ) -> Result<()> {
     let rows = Rows::new(&input, normalized_shape, true)?;
     let (weight, bias) =
@@ -61,17 +61,17 @@ pub fn native_layer_norm<T: Element>(
 /// # Errors
 /// As [`native_layer_norm`], and if there is not a mean and a `rstd` for each row.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn native_layer_norm_backward<T: Element>(
-    grad_out: DeviceView<'_, T>,
-    input: DeviceView<'_, T>,
+pub fn native_layer_norm_backward(
+    grad_out: DeviceView<'_>,
+    input: DeviceView<'_>,
     normalized_shape: &[i64],
-    mean: DeviceView<'_, T>,
-    rstd: DeviceView<'_, T>,
-    weight: Option<DeviceView<'_, T>>,
+    mean: DeviceView<'_>,
+    rstd: DeviceView<'_>,
+    weight: Option<DeviceView<'_>>,
     output_mask: &[bool],
-    grad_input: DeviceViewMut<'_, T>,
-    grad_weight: DeviceViewMut<'_, T>,
-    grad_bias: DeviceViewMut<'_, T>,
+    grad_input: DeviceViewMut<'_>,
+    grad_weight: DeviceViewMut<'_>,
+    grad_bias: DeviceViewMut<'_>,
 ) -> Result<()> {
     let rows = Rows::new(&input, normalized_shape, true)?;
     let weight = factor(weight.as_ref(), rows.width, "weight")?;
@@ -94,13 +94,14 @@ pub fn native_layer_norm_backward<T: Element>(
 ///
 /// # Errors
 /// If `normalized_shape` is not the end of the input's shape, or the weight has another size; errors of the device.
-pub fn rms_norm<T: Element>(
-    input: DeviceView<'_, T>,
+pub fn rms_norm(
+    input: DeviceView<'_>,
     normalized_shape: &[i64],
-    weight: Option<DeviceView<'_, T>>,
+    weight: Option<DeviceView<'_>>,
     eps: Option<f64>,
-    out: DeviceViewMut<'_, T>,
+    out: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = input.dtype();
     let rows = Rows::new(&input, normalized_shape, false)?;
     let weight = factor(weight.as_ref(), rows.width, "weight")?;
     expect_sizes(out.sizes(), input.sizes())?;
@@ -110,7 +111,7 @@ pub fn rms_norm<T: Element>(
         input: input.address.cast(),
         weight: Dense::address_of(&weight).cast(),
         out: out.address.cast(),
-        ..rows.geometry(epsilon::<T>(eps))
+        ..rows.geometry(epsilon(dtype, eps))
     };
     // SAFETY: all addresses are those of as many elements of `T` as the rows have.
     unsafe { rows.launch(Kernel::Forward, &geometry)? };
@@ -122,16 +123,17 @@ pub fn rms_norm<T: Element>(
 /// # Errors
 /// As [`rms_norm`].
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
-pub fn rms_norm_backward<T: Element>(
-    grad_out: DeviceView<'_, T>,
-    input: DeviceView<'_, T>,
+pub fn rms_norm_backward(
+    grad_out: DeviceView<'_>,
+    input: DeviceView<'_>,
     normalized_shape: &[i64],
-    weight: Option<DeviceView<'_, T>>,
+    weight: Option<DeviceView<'_>>,
     eps: Option<f64>,
     output_mask: &[bool],
-    grad_input: DeviceViewMut<'_, T>,
-    grad_weight: DeviceViewMut<'_, T>,
+    grad_input: DeviceViewMut<'_>,
+    grad_weight: DeviceViewMut<'_>,
 ) -> Result<()> {
+    let dtype = grad_out.dtype();
     let rows = Rows::new(&input, normalized_shape, false)?;
     let weight = factor(weight.as_ref(), rows.width, "weight")?;
     // The compute type has at most as many bytes as a double.
@@ -139,14 +141,14 @@ pub fn rms_norm_backward<T: Element>(
     let geometry = Normalisation {
         weight: Dense::address_of(&weight).cast(),
         rstd: rstd.address(),
-        ..rows.geometry(epsilon::<T>(eps))
+        ..rows.geometry(epsilon(dtype, eps))
     };
     let wanted = [asked(output_mask, 0), asked(output_mask, 1), false];
     rows.gradients(wanted, (&grad_out, &input), geometry, grad_input, [Some(grad_weight), None])
 }
 
-fn epsilon<T: Element>(eps: Option<f64>) -> f64 {
-    eps.unwrap_or(least_eps(if T::DTYPE == DType::F64 { DType::F64 } else { DType::F32 }))
+fn epsilon(dtype: DType, eps: Option<f64>) -> f64 {
+    eps.unwrap_or(least_eps(if dtype == DType::F64 { DType::F64 } else { DType::F32 }))
 }
 
 /// Kernels of `layer_norm.cuh`.
@@ -168,9 +170,10 @@ struct Rows {
 }
 
 impl Rows {
-    fn new<T: Element>(input: &DeviceView<'_, T>, normalized_shape: &[i64], centred: bool) -> Result<Rows> {
+    fn new(input: &DeviceView<'_>, normalized_shape: &[i64], centred: bool) -> Result<Rows> {
+        let dtype = input.dtype();
         let width = width(input.sizes(), normalized_shape)?;
-        Ok(Rows { device: input.device(), dtype: T::DTYPE, centred, count: input.numel() / width, width })
+        Ok(Rows { device: input.device(), dtype, centred, count: input.numel() / width, width })
     }
 
     fn geometry(&self, eps: f64) -> Normalisation {
@@ -220,13 +223,13 @@ impl Rows {
 
     /// Writes the gradients that are wanted of input, weight and bias, and zeros for the others. `geometry` has the weight and
     /// the statistics; those of rows that are not centred have room alone.
-    fn gradients<T: Element>(
+    fn gradients(
         &self,
         wanted: [bool; 3],
-        (grad_out, input): (&DeviceView<'_, T>, &DeviceView<'_, T>),
+        (grad_out, input): (&DeviceView<'_>, &DeviceView<'_>),
         geometry: Normalisation,
-        grad_input: DeviceViewMut<'_, T>,
-        [grad_weight, grad_bias]: [Option<DeviceViewMut<'_, T>>; 2],
+        grad_input: DeviceViewMut<'_>,
+        [grad_weight, grad_bias]: [Option<DeviceViewMut<'_>>; 2],
     ) -> Result<()> {
         expect_sizes(grad_out.sizes(), input.sizes())?;
         if wanted[0] {

@@ -7,7 +7,7 @@ mod channels;
 mod group;
 mod layer;
 
-use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result, Scalar};
+use opsmith_runtime::{DeviceView, DeviceViewMut, Result, Scalar};
 
 use super::moves::{Part, fill};
 use super::scratch::{Dense, DenseMut};
@@ -20,18 +20,14 @@ pub use group::{native_group_norm, native_group_norm_backward};
 pub use layer::{native_layer_norm, native_layer_norm_backward, rms_norm, rms_norm_backward};
 
 /// A factor or statistic in row-major order, one element for each of `count`.
-fn factor<'a, T: Element>(
-    view: Option<&DeviceView<'a, T>>,
-    count: usize,
-    name: &str,
-) -> Result<Option<Dense<'a, T>>> {
+fn factor<'a>(view: Option<&DeviceView<'a>>, count: usize, name: &str) -> Result<Option<Dense<'a>>> {
     let Some(view) = view else { return Ok(None) };
     expect_count(view.numel(), count, name)?;
     Ok(Some(Dense::of(view)?))
 }
 
 /// An output in row-major order if it is wanted; else it becomes zeros.
-fn output<T: Element>(wanted: bool, view: DeviceViewMut<'_, T>) -> Result<Option<DenseMut<'_, T>>> {
+fn output(wanted: bool, view: DeviceViewMut<'_>) -> Result<Option<DenseMut<'_>>> {
     if wanted {
         return DenseMut::of(view).map(Some);
     }
@@ -44,11 +40,11 @@ fn output<T: Element>(wanted: bool, view: DeviceViewMut<'_, T>) -> Result<Option
 }
 
 /// The address of an output, null if it is not wanted.
-fn address_of<T>(output: &Option<DenseMut<'_, T>>) -> *mut std::ffi::c_void {
+fn address_of(output: &Option<DenseMut<'_>>) -> *mut std::ffi::c_void {
     output.as_ref().map_or(std::ptr::null_mut(), |output| output.address.cast())
 }
 
 /// Moves an output to its place if it is wanted.
-fn write<T: Element>(output: Option<DenseMut<'_, T>>) -> Result<()> {
+fn write(output: Option<DenseMut<'_>>) -> Result<()> {
     output.map_or(Ok(()), DenseMut::write)
 }
