@@ -7,7 +7,7 @@
 use opsmith::graph::{Graph, InputSpec, Pass, Passes};
 use opsmith::runtime::op::KernelCall;
 use opsmith::runtime::{Arg, Backend};
-use opsmith::{DType, Result, Tensor, TensorOps};
+use opsmith::{AmaxOptions, DType, MeanDimOptions, Result, SumDimOptions, Tensor, TensorOps};
 use serde_json::json;
 
 use super::normal;
@@ -55,28 +55,55 @@ fn chains(harness: &mut Harness) -> Result<()> {
     Ok(())
 }
 
-/// Chains of element-wise calls, eager, and as graphs with and without fusion.
+/// Chains of element-wise calls, alone and around reductions of rows, eager, and as graphs with and without fusion.
 fn fusion(harness: &mut Harness) -> Result<()> {
     for (name, rows) in [("1e5", 100), ("1e6", 1000), ("1e7", 10_000)] {
-        let work = Work::memory(8.0, 1000.0 * rows as f64);
         let (x, bias) = (normal(&[rows, 1000])?, normal(&[1000])?);
-        let activation = |x: &[Tensor]| {
-            // A gated unit: a bias that is broadcast, two activations, and products.
-            let shifted = x[0].add(&x[1])?;
-            let gate = shifted.mul(0.5)?.add(1.0)?.relu()?;
-            shifted.mul(&gate)?.sub(&x[0])?.mul(0.25)
-        };
         let inputs = [x, bias];
-        harness.case(&format!("graph.eager_gate.{name}"), work, || activation(&inputs));
-        let graph = Graph::trace(activation, &inputs)?;
-        let mut outputs = Vec::new();
-        for (kind, passes) in [("unfused", Passes::all().without(Pass::Fusion)), ("fused", Passes::all())] {
-            let graph = graph.optimize(&passes);
-            harness
-                .case(&format!("graph.{kind}_gate.{name}"), work, || graph.run_into(&inputs, &mut outputs));
-        }
+        let mut case = |what: &str, function: fn(&[Tensor]) -> Result<Tensor>| {
+            let work = Work::memory(8.0, 1000.0 * rows as f64);
+            harness.case(&format!("graph.eager_{what}.{name}"), work, || function(&inputs));
+            let graph = Graph::trace(function, &inputs)?;
+            let mut outputs = Vec::new();
+            for (kind, passes) in [("unfused", Passes::all().without(Pass::Fusion)), ("fused", Passes::all())] {
+                let graph = graph.optimize(&passes);
+                let run = || graph.run_into(&inputs, &mut outputs);
+                harness.case(&format!("graph.{kind}_{what}.{name}"), work, run);
+            }
+            Ok::<_, opsmith::Error>(())
+        };
+        case("gate", gate)?;
+        case("rms_norm", rms_norm)?;
+        case("softmax", softmax)?;
+        case("distance", distance)?;
     }
     Ok(())
+}
+
+/// A gated unit: a bias that is broadcast, two activations, and products.
+fn gate(x: &[Tensor]) -> Result<Tensor> {
+    let shifted = x[0].add(&x[1])?;
+    let gate = shifted.mul(0.5)?.add(1.0)?.relu()?;
+    shifted.mul(&gate)?.sub(&x[0])?.mul(0.25)
+}
+
+/// A normalisation by the root of the mean square, written out.
+fn rms_norm(x: &[Tensor]) -> Result<Tensor> {
+    let mean = x[0].mul(&x[0])?.mean_dim_with(Some(&[-1]), MeanDimOptions::new().keepdim(true))?;
+    x[0].mul(&mean.add(1e-6)?.rsqrt()?)?.mul(&x[1])
+}
+
+/// A softmax of scaled numbers, written out.
+fn softmax(x: &[Tensor]) -> Result<Tensor> {
+    let scaled = x[0].mul(0.125)?;
+    let powers = scaled.sub(&scaled.amax_with(AmaxOptions::new().dim([-1]).keepdim(true))?)?.exp()?;
+    powers.div(&powers.sum_dim_with(Some(&[-1]), SumDimOptions::new().keepdim(true))?)
+}
+
+/// The distance of each row from one, whose differences are no result.
+fn distance(x: &[Tensor]) -> Result<Tensor> {
+    let difference = x[0].sub(&x[1])?;
+    difference.mul(&difference)?.sum_dim(Some(&[-1]))?.sqrt()
 }
 
 /// The kernels of a chain alone, over memory that alternates as in the graph's plan.

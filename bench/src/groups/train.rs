@@ -2,9 +2,10 @@
 //!
 //! A line `train.….memory` has the bytes held between forward and backward beyond parameters and inputs (`held_bytes`),
 //! those saved by the graph (`saved_bytes`), and the peak of live bytes during the step beyond those before it
-//! (`peak_bytes`).
+//! (`peak_bytes`). Cases `graph.train.…` are the same steps as graphs, with all passes and without fusion.
 
-use opsmith::autograd;
+use opsmith::autograd::{self, Options};
+use opsmith::graph::{Graph, Pass, Passes};
 use opsmith::runtime::allocator::{live_bytes, peak_bytes};
 use opsmith::{Generator, LayerNormOptions, LinearOptions, Result, SubOptions, Tensor, TensorOps};
 use serde_json::json;
@@ -13,7 +14,7 @@ use super::normal;
 use crate::harness::{Harness, Work};
 
 pub fn run(harness: &mut Harness) -> Result<()> {
-    if !harness.wants("train.") {
+    if !harness.wants("train.") && !harness.wants("graph.train.") {
         return Ok(());
     }
     perceptron(harness)?;
@@ -58,6 +59,48 @@ fn perceptron(harness: &mut Harness) -> Result<()> {
     });
     memory(harness, "train.mlp784_512_10_b128_sgd.memory", loss, update)?;
     autograd::no_grad(|| harness.case("train.mlp_forward_only", Work::default(), forward));
+    let step = |inputs: &[Tensor]| {
+        let [x, y, weights @ ..] = inputs else { unreachable!("two inputs and the parameters") };
+        let leaves = leaves(weights)?;
+        let hidden = linear(x, [&leaves[0], &leaves[1]])?.relu()?;
+        let loss = linear(&hidden, [&leaves[2], &leaves[3]])?.cross_entropy(y)?;
+        for (weight, gradient) in weights.iter().zip(gradients(&loss, &leaves)?) {
+            weight.sub_with_(&gradient, SubOptions::new().alpha(0.01))?;
+        }
+        Ok(loss.detach())
+    };
+    let inputs: Vec<Tensor> = [&x, &y].into_iter().chain(&parameters).map(Tensor::detach).collect();
+    as_graphs(harness, "mlp784_512_10_b128_sgd", Work::default(), step, &inputs)
+}
+
+/// Copies of parameters' handles that gradients are computed for.
+fn leaves(parameters: &[Tensor]) -> Result<Vec<Tensor>> {
+    parameters.iter().map(|parameter| parameter.detach().requires_grad_(true)).collect()
+}
+
+fn gradients(loss: &Tensor, leaves: &[Tensor]) -> Result<Vec<Tensor>> {
+    let leaves: Vec<&Tensor> = leaves.iter().collect();
+    let found = autograd::grad(&[loss], &leaves, &[None], Options::default())?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// A step as a graph, with all passes and without fusion.
+fn as_graphs<R: opsmith::graph::IntoTensors>(
+    harness: &mut Harness,
+    name: &str,
+    work: Work,
+    step: impl Fn(&[Tensor]) -> Result<R>,
+    inputs: &[Tensor],
+) -> Result<()> {
+    if !harness.wants("graph.train.") {
+        return Ok(());
+    }
+    let graph = Graph::trace(step, inputs)?;
+    let mut outputs = Vec::new();
+    for (kind, passes) in [("unfused", Passes::all().without(Pass::Fusion)), ("fused", Passes::all())] {
+        let graph = graph.optimize(&passes);
+        harness.case(&format!("graph.train.{name}.{kind}"), work, || graph.run_into(inputs, &mut outputs));
+    }
     Ok(())
 }
 
@@ -91,6 +134,13 @@ impl Block {
                 layer(4 * width, width)?,
             ],
         })
+    }
+
+    /// The block of parameters in the order of [`Block::parameters`].
+    fn of(parameters: &[Tensor]) -> Result<Block> {
+        let mut pairs = parameters.chunks_exact(2).map(|pair| [pair[0].clone(), pair[1].clone()]);
+        let mut next = || pairs.next().ok_or_else(|| opsmith::Error::value("a block has twelve parameters"));
+        Ok(Block { norms: [next()?, next()?], layers: [next()?, next()?, next()?, next()?] })
     }
 
     fn parameters(&self) -> impl Iterator<Item = &Tensor> {
@@ -147,6 +197,16 @@ fn block(harness: &mut Harness) -> Result<()> {
         let work = Work { flops, ..Work::default() };
         let name = format!("train.block_d256_{name}_fwd");
         autograd::no_grad(|| harness.case(&name, work, || block.forward(&x, attention)));
+    }
+    for (name, attention) in [("sdpa", fused), ("manual", manual)] {
+        let step = |inputs: &[Tensor]| {
+            let (x, parameters) = inputs.split_first().ok_or_else(|| opsmith::Error::value("no input"))?;
+            let leaves = leaves(parameters)?;
+            gradients(&Block::of(&leaves)?.forward(x, attention)?.sum()?, &leaves)
+        };
+        let work = Work { flops: 3.0 * flops, ..Work::default() };
+        let inputs: Vec<Tensor> = std::iter::once(&x).chain(block.parameters()).map(Tensor::detach).collect();
+        as_graphs(harness, &format!("block_d256_{name}_fwd_bwd"), work, step, &inputs)?;
     }
     Ok(())
 }

@@ -1,37 +1,43 @@
-//! Fusion: element-wise calls that run tile by tile instead of one after the other.
+//! Fusion: calls that run tile by tile instead of one after the other.
 //!
-//! In: a graph and the layouts of its tensors. Out: groups of consecutive calls of one shape. All calls of a group run
-//! for one tile of elements before the next, so intermediate results stay in the processor's cache, and those that no
-//! other node uses have memory for a tile alone. Every call is the kernel that would run anyway, on fewer elements, so
+//! In: a graph and the layouts of its tensors. Out: groups of consecutive calls with common rows. All calls of a group
+//! run for one tile of rows before the next, so intermediate results stay in the processor's cache, and those that no
+//! other node uses have memory for a tile alone. Every call is the kernel that would run anyway, on fewer rows, so
 //! results keep their bits. Must not know the execution of tiles.
 //!
-//! A group is sound if its calls compute each element from elements at the same index: an element-wise operator does
-//! for its inputs, which are broadcast, but what a call of the group writes must be read by the others at that index,
-//! too ([`Access::aligned`]).
+//! A group is sound if its calls compute each row from the same row: [`Rows`] are so divided, and what a call of the
+//! group writes must be read by the others at that row, too ([`Access::tensors`]). The rows of element-wise calls of one
+//! shape are single elements.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use opsmith_runtime::device::Device;
-use opsmith_runtime::layout::{Dims, Layout, broadcasts};
+use opsmith_runtime::layout::{Dims, Layout};
 use opsmith_runtime::parallel::CHUNK;
+use smallvec::{SmallVec, smallvec};
 
 use super::offsets::{self, Lifetime};
-use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, RunState, TensorId, Variant};
+use super::rows::{Rows, placement};
+use crate::ir::{BufferId, BufferKind, Graph, Node, NodeKind, RunState, TensorId, Variant};
 
 /// Maximal number of elements of a tile: so few that a kernel does not use several threads for them, and so many that a
 /// call costs little beside its kernel.
 pub(crate) const TILE: i64 = CHUNK as i64;
+
+/// Maximal number of elements of a row, in tiles: a tile of one row of a few tensors still fits the second cache.
+const LONGEST: i64 = 4;
 
 /// Consecutive nodes that run tile by tile.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Group {
     /// The nodes: calls, copies, and views between them.
     pub nodes: Range<usize>,
-    /// The shape of every result.
-    pub sizes: Dims,
-    /// Maximal number of elements of a tile.
-    pub tile: i64,
+    /// Sizes of the leading dimensions that all calls have: each index of them is a row.
+    pub outer: Dims,
+    /// Maximal number of rows of a tile.
+    pub rows: i64,
+    /// Whether calls depend on the number of dimensions, as reductions do.
+    pub reduces: bool,
     /// Buffers that exist for a tile alone, by number, with their offset in bytes in a tile's memory.
     pub private: Vec<(usize, usize)>,
     /// Memory of one tile in bytes.
@@ -99,15 +105,16 @@ fn node_ranges(graph: &Graph) -> Vec<Option<(usize, usize)>> {
 }
 
 /// How the calls of a group use a buffer.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Access {
-    /// The first tensor over it.
-    tensor: TensorId,
+    /// A tensor over it for each layout and dtype, in the order of their use.
+    tensors: SmallVec<[TensorId; 2]>,
     written: bool,
     /// Whether the first call that uses it writes it without reading it.
     made: bool,
-    /// Whether all tensors over it have one layout, of the group's shape, and one dtype.
-    aligned: bool,
+    /// Whether each call that uses it has its dimensions: an element-wise call may read a tensor with fewer, whose leading
+    /// ones then are others.
+    whole: bool,
     /// Number of calls that use it.
     calls: usize,
 }
@@ -117,15 +124,39 @@ struct Open {
     start: usize,
     /// The last call and one.
     end: usize,
-    sizes: Dims,
+    outer: Dims,
+    /// The shapes of calls.
+    shapes: SmallVec<[Dims; 2]>,
+    /// Elements of the largest tensor.
+    largest: i64,
+    reduces: bool,
     calls: usize,
     accesses: HashMap<usize, Access>,
 }
 
 impl Open {
-    fn at(start: usize, sizes: Dims) -> Open {
-        Open { start, end: start, sizes, calls: 0, accesses: HashMap::new() }
+    fn at(start: usize, rows: &Rows) -> Open {
+        Open {
+            start,
+            end: start,
+            outer: rows.outer.clone(),
+            shapes: SmallVec::new(),
+            largest: 0,
+            reduces: false,
+            calls: 0,
+            accesses: HashMap::new(),
+        }
     }
+
+    /// Elements of the largest row.
+    fn row(&self) -> i64 {
+        self.largest / count(&self.outer)
+    }
+}
+
+/// Number of elements of a shape.
+fn count(sizes: &[i64]) -> i64 {
+    sizes.iter().product()
 }
 
 struct Finder<'a> {
@@ -145,84 +176,99 @@ impl Finder<'_> {
             if matches!(node.kind, NodeKind::View { .. }) {
                 continue;
             }
-            let sizes = self.shape_of(node);
-            let fits = |group: &&mut Open| Some(&group.sizes) == sizes.as_ref();
-            if open.as_mut().filter(fits).is_some_and(|group| self.add(group, number, node)) {
+            let rows = Rows::of(self.graph, self.layouts, node);
+            if let (Some(group), Some(rows)) = (&mut open, &rows)
+                && self.add(group, number, node, rows)
+            {
                 continue;
             }
             groups.extend(open.take().and_then(|group| self.close(group)));
-            let group = sizes.map(|sizes| Open::at(number, sizes));
-            open = group.and_then(|mut group| self.add(&mut group, number, node).then_some(group));
+            // Less than a tile stays in the cache as it is.
+            let first = rows.filter(|rows| count(&rows.sizes) > self.tile);
+            open = first.and_then(|rows| {
+                let mut group = Open::at(number, &rows);
+                self.add(&mut group, number, node, &rows).then_some(group)
+            });
         }
         groups.extend(open.and_then(|group| self.close(group)));
         groups
     }
 
-    /// The shape of a node's results if it may be in a group: of an element-wise call or a copy on the host, of more
-    /// elements than a tile.
-    fn shape_of(&self, node: &Node) -> Option<Dims> {
-        match &node.kind {
-            NodeKind::Call { op, .. } if op.forms.elementwise && op.facts.deterministic => {}
-            NodeKind::Copy => {}
-            _ => return None,
+    /// Adds a call to a group, if they have rows in common, and no call then reads or writes a row that another writes as
+    /// part of another row.
+    fn add(&self, group: &mut Open, number: usize, node: &Node, rows: &Rows) -> bool {
+        let common = std::iter::zip(&group.outer, &rows.outer).take_while(|(one, other)| one == other).count();
+        let outer: Dims = group.outer[..common].into();
+        let largest = group.largest.max(count(&rows.sizes));
+        if count(&outer) < 2 || largest / count(&outer) > self.tile.saturating_mul(LONGEST) {
+            return false;
         }
-        let lists = |arg: &Argument| matches!(arg, Argument::Tensors(_) | Argument::OptionalTensors(_));
-        if node.args.iter().any(lists) {
-            return None;
-        }
-        let layout = self.layouts[node.outs.first()?.index()].as_ref()?;
-        let mut fits = layout.numel() > self.tile;
-        let mut look = |id: TensorId, is_output: bool| {
-            let Some(other) = &self.layouts[id.index()] else { return fits = false };
-            let same = other.sizes == layout.sizes;
-            fits &= self.graph.tensor(id).device == Device::CPU
-                && if is_output { same } else { broadcasts(&other.sizes, &layout.sizes) };
-        };
-        node.outs.iter().for_each(|id| look(*id, true));
-        node.args.iter().for_each(|arg| arg.for_each_tensor(|id| look(id, false)));
-        fits.then(|| layout.sizes.clone())
-    }
-
-    /// Adds a call to a group, if no call then reads or writes an element that another writes at another index.
-    fn add(&self, group: &mut Open, number: usize, node: &Node) -> bool {
         let mut changed: Vec<(usize, Access)> = Vec::new();
         let mut touch = |id: TensorId, written: bool| {
             let buffer = self.graph.buffer_of(id).index();
-            let position = changed.iter().position(|(known, _)| *known == buffer);
-            let known = position.map(|position| changed[position].1);
-            let before = known.or_else(|| group.accesses.get(&buffer).copied());
-            let new = Access {
-                tensor: id,
-                written,
-                made: written,
-                aligned: self.has_shape(id, &group.sizes),
-                calls: 1,
-            };
-            let access = before.map_or(new, |before| Access {
-                tensor: before.tensor,
-                written: before.written | written,
-                made: before.made,
-                aligned: before.aligned && self.are_alike(before.tensor, id),
-                calls: before.calls + usize::from(known.is_none()),
-            });
-            match position {
-                Some(position) => changed[position].1 = access,
-                None => changed.push((buffer, access)),
+            let rank = self.layouts[id.index()].as_ref().map(|layout| layout.sizes.len());
+            let whole = rows.reduces || rank == Some(rows.sizes.len());
+            if let Some((_, access)) = changed.iter_mut().find(|(known, _)| *known == buffer) {
+                self.extend(access, id, written, whole);
+            } else if let Some(before) = group.accesses.get(&buffer) {
+                let mut access = before.clone();
+                access.calls += 1;
+                self.extend(&mut access, id, written, whole);
+                changed.push((buffer, access));
+            } else {
+                changed.push((buffer, Access { tensors: smallvec![id], written, made: written, whole, calls: 1 }));
             }
         };
         node.for_each_read(&mut |id| touch(id, false));
         node.for_each_write(&mut |id| touch(id, true));
-        if changed.iter().any(|(_, access)| access.written && !access.aligned) {
+        // Calls of other shapes join only if that saves the way through memory.
+        let known = group.calls == 0 || group.shapes.contains(&rows.sizes) && common == group.outer.len();
+        if !known && changed.iter().all(|(buffer, _)| !group.accesses.contains_key(buffer)) {
             return false;
         }
+        let is_sound = |access: &Access| !access.written || self.is_aligned(access, &outer);
+        if !changed.iter().all(|(_, access)| is_sound(access)) {
+            return false;
+        }
+        // Rows of fewer dimensions are larger, so those of each buffer are looked at again.
+        if common < group.outer.len() && !group.accesses.values().all(is_sound) {
+            return false;
+        }
+        if !group.shapes.contains(&rows.sizes) {
+            group.shapes.push(rows.sizes.clone());
+        }
         group.accesses.extend(changed);
+        (group.outer, group.largest) = (outer, largest);
+        group.reduces |= rows.reduces;
         group.calls += 1;
         group.end = number + 1;
         true
     }
 
-    fn has_shape(&self, id: TensorId, sizes: &Dims) -> bool {
-        self.layouts[id.index()].as_ref().is_some_and(|layout| layout.sizes == *sizes)
+    /// Whether the tensors over a buffer have each row in the same elements of it, which no other row has.
+    fn is_aligned(&self, access: &Access, outer: &[i64]) -> bool {
+        let layout = |id: TensorId| self.layouts[id.index()].as_ref();
+        let Some((&first, others)) = access.tensors.split_first() else { return true };
+        if !access.whole || layout(first).and_then(|layout| layout.sizes.get(..outer.len())) != Some(outer) {
+            return false;
+        }
+        let place = |id: TensorId| layout(id).and_then(|layout| placement(layout, outer));
+        let mut place_of_first = None;
+        others.iter().all(|&other| {
+            let first_place = place_of_first.get_or_insert_with(|| place(first));
+            self.graph.tensor(first).dtype == self.graph.tensor(other).dtype
+                && first_place.is_some()
+                && *first_place == place(other)
+        })
+    }
+
+    /// Adds a use of a buffer by another tensor of the same call, or by a later call.
+    fn extend(&self, access: &mut Access, id: TensorId, written: bool, whole: bool) {
+        access.written |= written;
+        access.whole &= whole;
+        if !access.tensors.iter().any(|known| self.are_alike(*known, id)) {
+            access.tensors.push(id);
+        }
     }
 
     fn are_alike(&self, one: TensorId, other: TensorId) -> bool {
@@ -243,17 +289,21 @@ impl Finder<'_> {
             .map(|(buffer, _)| *buffer)
             .collect();
         private.sort_unstable();
+        let rows = (self.tile / open.row().max(1)).clamp(1, count(&open.outer));
         let lifetimes: Vec<Lifetime> = private
             .iter()
             .map(|&buffer| {
                 let (first, last) = self.ranges[buffer].expect("a node of the group uses it");
                 let root = self.graph.buffers[buffer].root;
-                Lifetime { bytes: self.tile as usize * self.graph.tensor(root).dtype.size(), first, last }
+                let numel = self.layouts[root.index()].as_ref().map_or(0, Layout::numel);
+                let elements = rows * (numel / count(&open.outer));
+                Lifetime { bytes: elements as usize * self.graph.tensor(root).dtype.size(), first, last }
             })
             .collect();
         let assignment = offsets::assign(&lifetimes);
         let private = private.into_iter().zip(assignment.offsets).collect();
-        Some(Group { nodes, sizes: open.sizes, tile: self.tile, private, bytes: assignment.bytes })
+        let Open { outer, reduces, .. } = open;
+        Some(Group { nodes, outer, rows, reduces, private, bytes: assignment.bytes })
     }
 
     /// Whether a buffer is used by the group alone, each element after it was written.
@@ -262,9 +312,8 @@ impl Finder<'_> {
         let contiguous = self.layouts[root.index()].as_ref().is_some_and(Layout::is_contiguous);
         matches!(self.graph.buffers[buffer].kind, BufferKind::Internal)
             && access.made
-            && access.aligned
             && contiguous
-            && self.are_alike(root, access.tensor)
+            && access.tensors.first().is_some_and(|first| self.are_alike(root, *first))
             && self.ranges[buffer].is_some_and(|(first, last)| nodes.start <= first && last < nodes.end)
             && !self.graph.outputs.iter().any(|output| self.graph.buffer_of(*output).index() == buffer)
             && !self.cleared.iter().any(|cleared| cleared.index() == buffer)

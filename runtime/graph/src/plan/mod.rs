@@ -8,6 +8,7 @@ pub(crate) mod bind;
 pub(crate) mod fusion;
 pub(crate) mod liveness;
 mod offsets;
+mod rows;
 pub(crate) mod schedule;
 pub(crate) mod tiles;
 pub(crate) mod verify;

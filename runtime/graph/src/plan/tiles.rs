@@ -9,12 +9,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::Result;
 use opsmith_runtime::internals::TensorInternals as _;
-use opsmith_runtime::layout::{Dims, Layout, contiguous_strides};
+use opsmith_runtime::layout::{Dims, Layout};
 use opsmith_runtime::parallel;
 use opsmith_runtime::storage::Storage;
 use opsmith_runtime::tensor::Tensor;
 
 use super::fusion::{Fusion, Group};
+use super::rows::Rows;
 use super::{Builder, Step, StepArg};
 use crate::ir::{BufferKind, TensorId};
 
@@ -37,6 +38,8 @@ pub(crate) struct Operand {
     home: Home,
     /// Its strides in the dimensions of [`Tiles`], 0 where it is broadcast.
     strides: Dims,
+    /// A row: its sizes and strides.
+    row: (Dims, Dims),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,12 +52,14 @@ enum Home {
     Caller,
 }
 
-/// How elements are divided: by all dimensions before `cut`, and by ranges along that one.
+/// How rows are divided: by all dimensions before `cut`, and by ranges along that one.
 pub(crate) struct Tiles {
     sizes: Dims,
     cut: usize,
     /// Positions along `cut` in a tile; the last one may have less.
     length: i64,
+    /// Dimensions of size 1 before the others in a tile, so that it has as many dimensions as the whole.
+    before: usize,
 }
 
 /// The tensors of one tile, by operand, and of a last tile with fewer elements.
@@ -64,7 +69,7 @@ pub(crate) struct Lane {
 }
 
 impl Tiles {
-    /// Tiles of a shape of at most so many elements.
+    /// Tiles of at most so many rows, which have an index of a shape each.
     fn new(sizes: Dims, tile: i64) -> Tiles {
         let (mut cut, mut inner) = (sizes.len() - 1, 1);
         while cut > 0 && inner * sizes[cut] <= tile {
@@ -72,7 +77,7 @@ impl Tiles {
             cut -= 1;
         }
         let length = (tile / inner).clamp(1, sizes[cut]);
-        Tiles { sizes, cut, length }
+        Tiles { sizes, cut, length, before: 0 }
     }
 
     /// Number of tiles.
@@ -89,9 +94,19 @@ impl Tiles {
         Some(self.sizes[self.cut] % self.length).filter(|rest| *rest > 0)
     }
 
-    /// The shape of a tile with so many positions along the cut dimension.
+    /// The shape of the rows of a tile with so many positions along the cut dimension.
     fn shape(&self, length: i64) -> Dims {
-        std::iter::once(length).chain(self.sizes[self.cut + 1..].iter().copied()).collect()
+        let before = std::iter::repeat_n(1, self.before);
+        before.chain([length]).chain(self.sizes[self.cut + 1..].iter().copied()).collect()
+    }
+
+    /// The layout of an operand's elements in such a tile, from their first.
+    fn layout(&self, length: i64, operand: &Operand) -> Layout {
+        let steps = &operand.strides[self.cut..];
+        let (mut sizes, (row_sizes, row_strides)) = (self.shape(length), &operand.row);
+        sizes.extend_from_slice(row_sizes);
+        let before = std::iter::repeat_n(steps[0].saturating_mul(length), self.before);
+        Layout { sizes, strides: before.chain(steps.iter().chain(row_strides).copied()).collect(), offset: 0 }
     }
 
     /// Whether a tile has fewer elements than others.
@@ -145,34 +160,51 @@ fn broadcast_strides(layout: &Layout, sizes: &[i64]) -> Dims {
 impl Builder<'_> {
     /// The step of a group. Groups run one at a time, and share the memory of tiles, one storage for each lane.
     pub(super) fn tiled(&mut self, group: &Group, memory: &[Storage]) -> Result<Tiled> {
-        let mut ids: Vec<TensorId> = Vec::new();
-        let mut positions: HashMap<TensorId, TensorId> = HashMap::new();
-        let mut local = |id: &mut TensorId| {
-            *id = *positions.entry(*id).or_insert_with(|| {
-                ids.push(*id);
-                TensorId(ids.len() as u32 - 1)
-            });
-        };
-        let mut steps = self.steps(&self.graph.nodes[group.nodes.clone()])?;
-        for step in &mut steps {
+        // A tensor has an operand for each shape that it is broadcast to.
+        let mut ids: Vec<(TensorId, Dims)> = Vec::new();
+        let mut positions: HashMap<(TensorId, Dims), TensorId> = HashMap::new();
+        let mut steps = Vec::new();
+        for node in &self.graph.nodes[group.nodes.clone()] {
+            let Some(mut step) = self.step(node)? else { continue };
+            let sizes_of = |id: TensorId| &self.plan.tensors[id.index()].layout().sizes;
+            let rows = Rows::of(self.graph, &self.bound.layouts, node);
+            let broadcast = rows.filter(|rows| !rows.reduces).map(|rows| rows.sizes);
+            let mut local = |id: &mut TensorId| {
+                let key = (*id, broadcast.as_ref().unwrap_or_else(|| sizes_of(*id)).clone());
+                *id = *positions.entry(key.clone()).or_insert_with(|| {
+                    ids.push(key);
+                    TensorId(ids.len() as u32 - 1)
+                });
+            };
             for arg in &mut step.args {
                 if let StepArg::Tensor(id) = arg {
                     local(id);
                 }
             }
             step.outs.iter_mut().for_each(&mut local);
+            steps.push(step);
         }
-        let strides: Vec<Dims> = ids
-            .iter()
-            .map(|id| broadcast_strides(self.plan.tensors[id.index()].layout(), &group.sizes))
-            .collect();
-        let (sizes, strides) = joined(&group.sizes, &strides);
+        let rank = group.outer.len();
+        let strides = |(id, sizes): &(TensorId, Dims)| {
+            broadcast_strides(self.plan.tensors[id.index()].layout(), sizes)
+        };
+        let strides: Vec<Dims> = ids.iter().map(strides).collect();
+        let outer: Vec<Dims> = strides.iter().map(|strides| strides[..rank].into()).collect();
+        let (sizes, outer) = joined(&group.outer, &outer);
         let operands: Vec<Operand> = ids
             .iter()
-            .zip(strides)
-            .map(|(&tensor, strides)| Operand { tensor, home: self.home(group, tensor), strides })
+            .zip(strides.iter().zip(outer))
+            .map(|((tensor, sizes), (strides, outer))| Operand {
+                tensor: *tensor,
+                home: self.home(group, *tensor),
+                strides: outer,
+                row: (sizes[rank..].into(), strides[rank..].into()),
+            })
             .collect();
-        let tiles = Tiles::new(sizes, group.tile);
+        let mut tiles = Tiles::new(sizes, group.rows);
+        if group.reduces {
+            tiles.before = rank - (tiles.sizes.len() - tiles.cut);
+        }
         let lanes = memory
             .iter()
             .map(|memory| {
@@ -205,18 +237,16 @@ impl Builder<'_> {
         length: i64,
         memory: &Storage,
     ) -> Vec<Tensor> {
-        let sizes = tiles.shape(length);
         let tensor = |operand: &Operand| {
             let whole = &self.plan.tensors[operand.tensor.index()];
-            let (storage, layout) = match operand.home {
+            let mut layout = tiles.layout(length, operand);
+            let storage = match operand.home {
+                // The buffer is row-major: rows of a tile lie one after the other, as in the whole.
                 Home::Tile(offset) => {
-                    let offset = (offset / whole.dtype().size()) as i64;
-                    (memory, Layout { sizes: sizes.clone(), strides: contiguous_strides(&sizes), offset })
+                    layout.offset = (offset / whole.dtype().size()) as i64 + whole.layout().offset;
+                    memory
                 }
-                Home::Plan | Home::Caller => {
-                    let strides = operand.strides[tiles.cut..].into();
-                    (&self.plan.nowhere, Layout { sizes: sizes.clone(), strides, offset: 0 })
-                }
+                Home::Plan | Home::Caller => &self.plan.nowhere,
             };
             // SAFETY: the memory of a tile has room for the group's private buffers, whose elements are written before they
             // are read; the others are pointed at a tile before they are used.
@@ -279,6 +309,8 @@ impl Tiled {
 
 #[cfg(test)]
 mod tests {
+    use opsmith_runtime::layout::contiguous_strides;
+
     use super::*;
 
     fn dims(numbers: &[i64]) -> Dims {

@@ -3,6 +3,8 @@
 //! In: a graph and values of its symbols. Out: a [`MemoryReport`]: for each buffer its location and live range, as in
 //! the plan of a run. Allocates nothing.
 
+use std::ops::Range;
+
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::infer::symbolic::{Bindings, Origin, SymbolInfo};
 use opsmith_runtime::layout::{Layout, checked_numel};
@@ -22,6 +24,8 @@ pub struct MemoryReport {
     pub lower_bound: usize,
     /// Bytes of intermediate results of one tile of fused calls; each thread has so many.
     pub tile: usize,
+    /// The nodes of each fused group: they run for one tile of rows after the other.
+    pub fused: Vec<Range<usize>>,
     /// Bytes of outputs.
     pub results: usize,
     /// Bytes of constants.
@@ -112,6 +116,7 @@ impl Graph {
             planned: arranged.arenas.iter().map(|arena| arena.bytes).sum(),
             lower_bound: arranged.arenas.iter().map(|arena| arena.lower_bound).sum(),
             tile: fusion.tile_bytes(),
+            fused: fusion.groups.iter().map(|group| group.nodes.clone()).collect(),
             results: 0,
             constants: 0,
             inputs: 0,

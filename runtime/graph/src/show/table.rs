@@ -4,6 +4,7 @@
 //! plan.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use opsmith_runtime::error::Result;
 
@@ -92,4 +93,9 @@ fn write_totals(text: &mut String, memory: &MemoryReport) {
         "memory: arena {} bytes, {ratio:.3} of the least possible {}; inputs {}, constants {}, outputs {}{tile}",
         memory.planned, memory.lower_bound, memory.inputs, memory.constants, memory.results
     );
+    if !memory.fused.is_empty() {
+        let steps = |nodes: &Range<usize>| format!("{}–{}", nodes.start, nodes.end - 1);
+        let groups: Vec<String> = memory.fused.iter().map(steps).collect();
+        let _ = writeln!(text, "tile by tile: steps {}", groups.join(", "));
+    }
 }
