@@ -1,6 +1,6 @@
 //! Facts of an operator's spec beyond its computation: data for documents, graphs and tools.
 
-pub use opsmith_core::{NumberUse, ValueUse};
+pub use opsmith_core::{Lines, NumberUse, ValueUse};
 
 /// Facts about an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,12 +16,14 @@ pub struct Facts {
     pub tags: &'static [&'static str],
     /// Whether only gradient formulas call it.
     pub backward_only: bool,
+    /// The lines that it computes each alone, so that it may run for some of them after the other.
+    pub lines: Option<Lines>,
 }
 
 impl Facts {
     /// The facts of an operator without declared ones.
     pub const NONE: Facts =
-        Facts { since: None, deprecated: None, deterministic: true, tags: &[], backward_only: false };
+        Facts { since: None, deprecated: None, deterministic: true, tags: &[], backward_only: false, lines: None };
 }
 
 /// The deprecation of an operator.

@@ -58,6 +58,16 @@ impl NumberUse {
     }
 }
 
+/// The dimensions of the lines that an operator computes each alone, by the argument that says them, by position: a line of
+/// a result follows from the same line of each tensor that has the lines, and from tensors of fewer dimensions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Lines {
+    /// From the first dimension that the argument numbers, an integer or several, to the last.
+    Along(u8),
+    /// As many last dimensions as the argument, a list of sizes, has.
+    Last(u8),
+}
+
 /// Whether the elements of a tensor argument decide the shape or dtype of a result, so that it cannot
 /// be told from shapes and dtypes alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -30,7 +30,7 @@ pub use bounds::{ELEMENT_TRAITS, ElementTrait};
 pub use checks::{Check, Tolerance, ToleranceOf};
 pub use dtype::{DType, DTypeCategory, DTypeSet};
 pub use element_type::ElementType;
-pub use facts::{Combination, NumberUse, ValueUse};
+pub use facts::{Combination, Lines, NumberUse, ValueUse};
 pub use kinds::{ArgKind, ArgType, ItemKind};
 pub use memory_format::MemoryFormat;
 pub use promotion::{can_cast, promote};

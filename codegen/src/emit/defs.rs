@@ -9,7 +9,7 @@ use super::Generation;
 use super::names::{def_name, ident, part_name, position};
 use crate::analysis::rows::{defines_gradients, has_kernels, has_rules};
 use crate::analysis::uniform::{Uniform, uniform};
-use crate::model::{Arg, Element, Facts, Op, Ty, ValueUse};
+use crate::model::{Arg, Element, Facts, Lines, Op, Ty, ValueUse};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().map(definition).collect()
@@ -171,8 +171,17 @@ fn argument(arg: &Arg) -> TokenStream {
 /// The facts that are not as for most operators; nothing if all are.
 fn facts(facts: &Facts) -> Option<TokenStream> {
     // Names in other libraries stand in the table of the library, updates among the forms; notations are for documents.
-    let Facts { since, deprecated, deterministic, tags, backward_only, updates: _, known_as: _, notation: _ } =
-        facts;
+    let Facts {
+        since,
+        deprecated,
+        deterministic,
+        tags,
+        backward_only,
+        lines,
+        updates: _,
+        known_as: _,
+        notation: _,
+    } = facts;
     let mut fields = TokenStream::new();
     if let Some(since) = since {
         fields.extend(quote!(since: Some(#since),));
@@ -190,6 +199,11 @@ fn facts(facts: &Facts) -> Option<TokenStream> {
     }
     if *backward_only {
         fields.extend(quote!(backward_only: true,));
+    }
+    match lines {
+        Some(Lines::Along(argument)) => fields.extend(quote!(lines: Some(Lines::Along(#argument)),)),
+        Some(Lines::Last(argument)) => fields.extend(quote!(lines: Some(Lines::Last(#argument)),)),
+        None => {}
     }
     (!fields.is_empty()).then(|| quote!(Facts { #fields ..Facts::NONE }))
 }

@@ -7,7 +7,7 @@ use super::Context;
 use super::types;
 use crate::diagnostics::{Span, catalogue, nearest};
 use crate::model::expr::ExprKind;
-use crate::model::{Deprecated, Facts, Kind, NumberUse, Op, ValueUse};
+use crate::model::{Deprecated, Facts, Kind, Lines, NumberUse, Op, ValueUse};
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::{Argument, Schema};
@@ -30,8 +30,28 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
         tags,
         known_as: super::known::known_as(context, raw),
         backward_only: raw.flag(KeyName::BackwardOnly) == Some(true),
+        lines: lines(context, raw, schema),
         notation: super::notation::lower(context, raw, schema),
     }
+}
+
+/// `lines: dim` or `lines: last(normalized_shape)`
+fn lines(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Lines> {
+    let text = raw.text(KeyName::Lines)?;
+    let last = text.as_str().strip_prefix("last(").and_then(|rest| rest.strip_suffix(')'));
+    let name = last.unwrap_or(text.as_str()).trim();
+    let fits = |arg: &&Argument| match types::of_signature(&arg.ty).map(|ty| ty.kind) {
+        Some(Kind::Ints(_)) => true,
+        Some(Kind::Int) => last.is_none(),
+        _ => false,
+    };
+    let found = schema.args.iter().position(|arg| arg.name == name && fits(&arg));
+    let Some(found) = found.and_then(|found| u8::try_from(found).ok()) else {
+        let known: Vec<&str> = schema.args.iter().filter(fits).map(|arg| arg.name.as_str()).collect();
+        context.push(catalogue::lines_argument(text.span(), &schema.name.to_string(), name, &known));
+        return None;
+    };
+    Some(if last.is_some() { Lines::Last(found) } else { Lines::Along(found) })
 }
 
 /// A composition that calls a nondeterministic operator is nondeterministic itself.

@@ -1,6 +1,6 @@
 //! Facts about the operator, apart from its computation.
 
-pub use opsmith_core::{NumberUse, ValueUse};
+pub use opsmith_core::{Lines, NumberUse, ValueUse};
 
 /// Facts that documents, the runtime's definitions and tools show.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,6 +19,8 @@ pub struct Facts {
     pub known_as: Vec<String>,
     /// Whether only gradient formulas call it, so that users need not see it.
     pub backward_only: bool,
+    /// The lines that it computes each alone.
+    pub lines: Option<Lines>,
     /// The formula that documents write for a call, in which the arguments that it does not have are defaults; empty for
     /// a function of its name.
     pub notation: Vec<NotationPart>,
@@ -49,6 +51,7 @@ impl Default for Facts {
             tags: Vec::new(),
             known_as: Vec::new(),
             backward_only: false,
+            lines: None,
             notation: Vec::new(),
         }
     }

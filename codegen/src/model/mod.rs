@@ -22,7 +22,7 @@ use crate::diagnostics::Span;
 use expr::{Expr, ExprKind, Variable};
 
 pub use body::{Body, DEVICE_LOOPS, Kernel, KernelSource};
-pub use facts::{Deprecated, Facts, NotationPart, NumberUse, ValueUse};
+pub use facts::{Deprecated, Facts, Lines, NotationPart, NumberUse, ValueUse};
 pub use function::{Function, FunctionReturn};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
 pub use names::ForeignNames;

@@ -179,5 +179,6 @@ fn facts(facts: &model::Facts) -> Facts {
         deterministic: facts.deterministic,
         tags: list(facts.tags.iter().map(|tag| text(tag))),
         backward_only: facts.backward_only,
+        lines: facts.lines,
     }
 }

@@ -97,6 +97,13 @@ pub fn number_argument_unknown(span: Span, op: &str, name: &str, numbers: &[&str
         .with_help(near_or_all(name, numbers, "numbers"))
 }
 
+/// Lines by an argument that numbers no dimensions, or gives no sizes.
+pub fn lines_argument(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
+    let message = format!("no lines follow from an argument `{name}` of `{op}`");
+    Diagnostic::error("E0711", message, span, "not an `int` or `int[]`; within `last(…)`, not an `int[]`")
+        .with_help(near_or_all(name, known, "such arguments"))
+}
+
 /// A key that refers to an unknown argument.
 pub fn argument_unknown(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0427", format!("`{op}` has no argument `{name}`"), span, "no such argument")

@@ -71,6 +71,7 @@ key_names! {
     Attributes "attributes",
     Check "check",
     Contiguous "contiguous",
+    Lines "lines",
     Rounded "rounded",
     Numbers "numbers",
     ValueDepends "value_depends",
@@ -230,6 +231,11 @@ pub const OP_KEYS: &[KeySpec] = &[
         KeyName::Contiguous,
         ValueKind::TextList,
         "inputs that kernels want row-major; they are copied if they are not",
+    ),
+    key(
+        KeyName::Lines,
+        ValueKind::Text,
+        "argument that numbers the dimensions of lines that are computed each alone, or `last(sizes)` of them",
     ),
     key(
         KeyName::Rounded,

@@ -293,6 +293,7 @@ fn facts(Pair { old, new, old_model, new_model }: Pair<'_>, changes: &mut Change
         || old.origin != new.origin
         || old.facts.backward_only != new.facts.backward_only
         || old.facts.updates != new.facts.updates
+        || old.facts.lines != new.facts.lines
     {
         push("implementation", "what the runtime or tools know of it is different".to_owned(), None);
     }

@@ -111,7 +111,7 @@ fn is_renamed(old: &Op, old_model: &Model, new: &Op, new_model: &Model) -> bool 
 }
 
 /// Keys of the exported operator that rules cover, or that need none.
-const KNOWN: [&str; 32] = [
+const KNOWN: [&str; 33] = [
     "name",
     "base",
     "signature",
@@ -140,6 +140,7 @@ const KNOWN: [&str; 32] = [
     "tags",
     "known_as",
     "backward_only",
+    "lines",
     "notation",
     "samples",
     "tolerances",

@@ -130,7 +130,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
 
 /// Facts about the operator, apart from its computation.
 fn about(facts: &Facts, args: &[Arg]) -> Value {
-    let Facts { since, deprecated, deterministic, updates, tags, known_as, backward_only, notation } = facts;
+    let Facts { since, deprecated, deterministic, updates, tags, known_as, backward_only, lines, notation } = facts;
     json!({
         "since": since,
         "deprecated": deprecated.as_ref().map(|deprecated| json!({
@@ -142,6 +142,7 @@ fn about(facts: &Facts, args: &[Arg]) -> Value {
         "tags": tags,
         "known_as": known_as,
         "backward_only": backward_only,
+        "lines": lines.map(|lines| parts::lines(lines, args)),
         "notation": notation.iter().map(|part| parts::notation(part, args)).collect::<Vec<_>>(),
     })
 }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{by_backend, expression};
 use opsmith_codegen::model::{
-    Arg, Body, Combination, Default, Element, Kernel, KernelSource, Model, NotationPart, Note, NumberUse, Op,
-    Output, Role, Supplied, ValueUse,
+    Arg, Body, Combination, Default, Element, Kernel, KernelSource, Lines, Model, NotationPart, Note, NumberUse,
+    Op, Output, Role, Supplied, ValueUse,
 };
 
 pub(super) fn argument(arg: &Arg) -> Value {
@@ -154,6 +154,14 @@ pub(super) fn notation(part: &NotationPart, args: &[Arg]) -> Value {
         NotationPart::Exponent(index) => json!({ "exponent": args[*index].name }),
         NotationPart::Superscript(text) => json!({ "superscript": text }),
         NotationPart::Symbol(text) => json!({ "symbol": text }),
+    }
+}
+
+/// The lines that an operator computes each alone.
+pub(super) fn lines(lines: Lines, args: &[Arg]) -> Value {
+    match lines {
+        Lines::Along(index) => json!({ "along": args[usize::from(index)].name }),
+        Lines::Last(index) => json!({ "last": args[usize::from(index)].name }),
     }
 }
 

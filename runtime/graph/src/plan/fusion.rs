@@ -36,8 +36,8 @@ pub(crate) struct Group {
     pub outer: Dims,
     /// Maximal number of rows of a tile.
     pub rows: i64,
-    /// Whether calls depend on the number of dimensions, as reductions do.
-    pub reduces: bool,
+    /// Whether it has calls by lines, which depend on the number of dimensions.
+    pub by_lines: bool,
     /// Buffers that exist for a tile alone, by number, with their offset in bytes in a tile's memory.
     pub private: Vec<(usize, usize)>,
     /// Memory of one tile in bytes.
@@ -112,8 +112,8 @@ struct Access {
     written: bool,
     /// Whether the first call that uses it writes it without reading it.
     made: bool,
-    /// Whether each call that uses it has its dimensions: an element-wise call may read a tensor with fewer, whose leading
-    /// ones then are others.
+    /// Whether each call that uses it has its dimensions: a call may read a tensor with fewer, whose leading ones then are
+    /// others, or which is the same for all rows.
     whole: bool,
     /// Number of calls that use it.
     calls: usize,
@@ -129,7 +129,7 @@ struct Open {
     shapes: SmallVec<[Dims; 2]>,
     /// Elements of the largest tensor.
     largest: i64,
-    reduces: bool,
+    by_lines: bool,
     calls: usize,
     accesses: HashMap<usize, Access>,
 }
@@ -142,7 +142,7 @@ impl Open {
             outer: rows.outer.clone(),
             shapes: SmallVec::new(),
             largest: 0,
-            reduces: false,
+            by_lines: false,
             calls: 0,
             accesses: HashMap::new(),
         }
@@ -207,7 +207,7 @@ impl Finder<'_> {
         let mut touch = |id: TensorId, written: bool| {
             let buffer = self.graph.buffer_of(id).index();
             let rank = self.layouts[id.index()].as_ref().map(|layout| layout.sizes.len());
-            let whole = rows.reduces || rank == Some(rows.sizes.len());
+            let whole = rank == Some(rows.sizes.len()) || written && rows.by_lines;
             if let Some((_, access)) = changed.iter_mut().find(|(known, _)| *known == buffer) {
                 self.extend(access, id, written, whole);
             } else if let Some(before) = group.accesses.get(&buffer) {
@@ -239,7 +239,7 @@ impl Finder<'_> {
         }
         group.accesses.extend(changed);
         (group.outer, group.largest) = (outer, largest);
-        group.reduces |= rows.reduces;
+        group.by_lines |= rows.by_lines;
         group.calls += 1;
         group.end = number + 1;
         true
@@ -302,8 +302,8 @@ impl Finder<'_> {
             .collect();
         let assignment = offsets::assign(&lifetimes);
         let private = private.into_iter().zip(assignment.offsets).collect();
-        let Open { outer, reduces, .. } = open;
-        Some(Group { nodes, outer, rows, reduces, private, bytes: assignment.bytes })
+        let Open { outer, by_lines, .. } = open;
+        Some(Group { nodes, outer, rows, by_lines, private, bytes: assignment.bytes })
     }
 
     /// Whether a buffer is used by the group alone, each element after it was written.

@@ -1,9 +1,8 @@
 //! Rows: the parts of a call's tensors that it computes one from another, apart from all other rows.
 //!
 //! In: a node and the layouts of its tensors. Out: the leading dimensions along which the call may run in tiles. They
-//! follow from the operator's spec: an element-wise operator computes every element alone, and one whose results have
-//! the rule [`ShapeRule::Reduce`] computes each element of a result from the elements that the reduced dimensions span.
-//! Must not know groups.
+//! follow from the operator's spec: an element-wise operator computes every element alone, and one with the key `lines`
+//! every line. Must not know groups.
 //!
 //! A kernel may take several short lines at once, as many as there are, in an order of its own: what it computes of a
 //! line of fewer than [`LINE`] elements, or of one whose elements lie apart, may depend on the number of lines. Such a
@@ -11,26 +10,26 @@
 
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::device::Device;
-use opsmith_runtime::infer::expr::{Expr, Rules, ShapeRule};
+use opsmith_runtime::facts::Lines;
 use opsmith_runtime::layout::{Dims, Layout, broadcasts, is_contiguous, wrap_dim};
 
 use crate::ir::{Argument, Graph, Node, NodeKind, TensorId};
 
-/// The fewest elements of a line that is reduced in tiles.
+/// The fewest elements of a line that is computed in tiles.
 const LINE: i64 = 64;
 
 /// How a call divides into rows.
 pub(super) struct Rows {
-    /// Sizes of the leading dimensions of results, and of a reduction's input: each index of them is a row.
+    /// Sizes of the leading dimensions of the results, and of tensors whose rows it takes: each index of them is a row.
     pub outer: Dims,
-    /// The shape of the largest tensor: the results of an element-wise call, the input of a reduction.
+    /// The shape of the largest tensor: the results of an element-wise call, the first operand of one by lines.
     pub sizes: Dims,
-    /// Whether it is a reduction, whose attributes number the dimensions of its input.
-    pub reduces: bool,
+    /// Whether it computes lines: its attributes may number dimensions, and operands are not broadcast.
+    pub by_lines: bool,
 }
 
 impl Rows {
-    /// The rows of a node, if it may be in a group: of an element-wise call, a copy or a reduction on the host.
+    /// The rows of a node, if it may be in a group: of an element-wise call, a copy or a call by lines on the host.
     pub fn of(graph: &Graph, layouts: &[Option<Layout>], node: &Node) -> Option<Rows> {
         let lists = |arg: &Argument| matches!(arg, Argument::Tensors(_) | Argument::OptionalTensors(_));
         if node.args.iter().any(lists) {
@@ -45,7 +44,7 @@ impl Rows {
             NodeKind::Copy => element_wise(layouts, node),
             NodeKind::Call { op, .. } if !op.facts.deterministic => None,
             NodeKind::Call { op, .. } if op.forms.elementwise => element_wise(layouts, node),
-            NodeKind::Call { op, .. } => reduction(layouts, node, op.rules?),
+            NodeKind::Call { op, .. } => by_lines(layouts, node, op.facts.lines?),
             _ => None,
         };
         rows.filter(|rows| !rows.sizes.contains(&0))
@@ -61,50 +60,38 @@ fn element_wise(layouts: &[Option<Layout>], node: &Node) -> Option<Rows> {
             fits &= layouts[id.index()].as_ref().is_some_and(|layout| broadcasts(&layout.sizes, sizes));
         });
     }
-    fits.then(|| Rows { outer: sizes.clone(), sizes: sizes.clone(), reduces: false })
+    fits.then(|| Rows { outer: sizes.clone(), sizes: sizes.clone(), by_lines: false })
 }
 
-fn reduction(layouts: &[Option<Layout>], node: &Node, rules: &Rules<'_>) -> Option<Rows> {
-    let (input, dims) = reduced(node, rules)?;
-    let layout = layouts[input.index()].as_ref()?;
-    let rank = layout.sizes.len();
-    let dims: Vec<usize> = dims.iter().map(|dim| wrap_dim(*dim, rank)).collect::<Result<_, _>>().ok()?;
-    let first = *dims.iter().min()?;
-    let (outer, line) = layout.sizes.split_at_checked(first)?;
-    let together: i64 = dims.iter().map(|dim| layout.sizes.get(*dim).copied().unwrap_or(0)).product();
-    let has_rows = |id: &TensorId| {
-        layouts[id.index()].as_ref().is_some_and(|layout| layout.sizes.get(..first) == Some(outer))
-    };
-    let fits = together >= LINE
-        && is_contiguous(line, &layout.strides[first..])
-        && placement(layout, outer).is_some()
-        && node.outs.iter().all(has_rows);
-    fits.then(|| Rows { outer: outer.into(), sizes: layout.sizes.clone(), reduces: true })
-}
-
-/// The only tensor that a node takes, and the dimensions that all its results reduce.
-fn reduced(node: &Node, rules: &Rules<'_>) -> Option<(TensorId, Vec<i64>)> {
-    if rules.shapes.len() != node.outs.len() || rules.length.is_some() || !rules.present.is_empty() {
-        return None;
-    }
-    let mut found: Option<(u8, u8)> = None;
-    for shape in rules.shapes {
-        let Expr::ShapeRule(ShapeRule::Reduce, [Expr::Arg(input), dims, _]) = shape else { return None };
-        let (Expr::Arg(dims) | Expr::Convert(_, Expr::Arg(dims))) = dims else { return None };
-        if *found.get_or_insert((*input, *dims)) != (*input, *dims) {
-            return None;
-        }
-    }
-    let (input, dims) = found?;
-    let mut tensors = 0;
-    node.args.iter().for_each(|arg| arg.for_each_tensor(|_| tensors += 1));
-    let Argument::Tensor(input) = node.args.get(usize::from(input))? else { return None };
-    let dims = match node.args.get(usize::from(dims))? {
-        Argument::Value(Value::Int(dim)) => vec![*dim],
-        Argument::Value(Value::Ints(dims)) => dims.clone(),
+fn by_lines(layouts: &[Option<Layout>], node: &Node, lines: Lines) -> Option<Rows> {
+    let mut operands = Vec::new();
+    node.args.iter().for_each(|arg| arg.for_each_tensor(|id| operands.push(layouts[id.index()].as_ref())));
+    let operands: Vec<&Layout> = operands.into_iter().collect::<Option<_>>()?;
+    let sizes = &operands.first()?.sizes;
+    let rank = sizes.len();
+    let (Lines::Along(argument) | Lines::Last(argument)) = lines;
+    let given = match node.args.get(usize::from(argument))? {
+        Argument::Value(Value::Int(number)) => std::slice::from_ref(number),
+        Argument::Value(Value::Ints(numbers)) => numbers,
         _ => return None,
     };
-    (tensors == 1).then_some((*input, dims))
+    let dims: Vec<usize> = match lines {
+        Lines::Along(_) => given.iter().map(|dim| wrap_dim(*dim, rank)).collect::<Result<_, _>>().ok()?,
+        Lines::Last(_) => (rank.checked_sub(given.len())?..rank).collect(),
+    };
+    let first = *dims.iter().min()?;
+    let (outer, _) = sizes.split_at_checked(first)?;
+    let line: i64 = dims.iter().map(|dim| sizes.get(*dim).copied().unwrap_or(0)).product();
+    let has_rows = |layout: &Layout| {
+        layout.sizes.get(..first) == Some(outer)
+            && is_contiguous(&layout.sizes[first..], &layout.strides[first..])
+            && placement(layout, outer).is_some()
+    };
+    // Operands of fewer dimensions are the same for all lines.
+    let fits = line >= LINE
+        && operands.iter().all(|operand| operand.sizes.len() < rank || has_rows(operand))
+        && node.outs.iter().all(|out| layouts[out.index()].as_ref().is_some_and(has_rows));
+    fits.then(|| Rows { outer: outer.into(), sizes: sizes.clone(), by_lines: true })
 }
 
 /// The place of rows in a buffer: the first element of the first row's part of it, and the strides from row to row. A

@@ -38,8 +38,10 @@ pub(crate) struct Operand {
     home: Home,
     /// Its strides in the dimensions of [`Tiles`], 0 where it is broadcast.
     strides: Dims,
-    /// A row: its sizes and strides.
+    /// A row: its sizes and strides; of a tensor that is the same for all rows, its own.
     row: (Dims, Dims),
+    /// Whether it has rows.
+    has_rows: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,8 +104,11 @@ impl Tiles {
 
     /// The layout of an operand's elements in such a tile, from their first.
     fn layout(&self, length: i64, operand: &Operand) -> Layout {
-        let steps = &operand.strides[self.cut..];
-        let (mut sizes, (row_sizes, row_strides)) = (self.shape(length), &operand.row);
+        let (row_sizes, row_strides) = &operand.row;
+        if !operand.has_rows {
+            return Layout { sizes: row_sizes.clone(), strides: row_strides.clone(), offset: 0 };
+        }
+        let (mut sizes, steps) = (self.shape(length), &operand.strides[self.cut..]);
         sizes.extend_from_slice(row_sizes);
         let before = std::iter::repeat_n(steps[0].saturating_mul(length), self.before);
         Layout { sizes, strides: before.chain(steps.iter().chain(row_strides).copied()).collect(), offset: 0 }
@@ -160,49 +165,59 @@ fn broadcast_strides(layout: &Layout, sizes: &[i64]) -> Dims {
 impl Builder<'_> {
     /// The step of a group. Groups run one at a time, and share the memory of tiles, one storage for each lane.
     pub(super) fn tiled(&mut self, group: &Group, memory: &[Storage]) -> Result<Tiled> {
-        // A tensor has an operand for each shape that it is broadcast to.
-        let mut ids: Vec<(TensorId, Dims)> = Vec::new();
-        let mut positions: HashMap<(TensorId, Dims), TensorId> = HashMap::new();
+        // A tensor has an operand for each shape that it is broadcast to, and one that calls by lines read as it is.
+        type Key = (TensorId, Dims, bool);
+        let mut keys: Vec<Key> = Vec::new();
+        let mut positions: HashMap<Key, TensorId> = HashMap::new();
         let mut steps = Vec::new();
         for node in &self.graph.nodes[group.nodes.clone()] {
             let Some(mut step) = self.step(node)? else { continue };
-            let sizes_of = |id: TensorId| &self.plan.tensors[id.index()].layout().sizes;
             let rows = Rows::of(self.graph, &self.bound.layouts, node);
-            let broadcast = rows.filter(|rows| !rows.reduces).map(|rows| rows.sizes);
-            let mut local = |id: &mut TensorId| {
-                let key = (*id, broadcast.as_ref().unwrap_or_else(|| sizes_of(*id)).clone());
+            let mut local = |id: &mut TensorId, is_output: bool| {
+                let own = &self.plan.tensors[id.index()].layout().sizes;
+                let key = match &rows {
+                    Some(rows) if rows.by_lines => {
+                        (*id, own.clone(), is_output || own.len() == rows.sizes.len())
+                    }
+                    rows => (*id, rows.as_ref().map_or(own, |rows| &rows.sizes).clone(), true),
+                };
                 *id = *positions.entry(key.clone()).or_insert_with(|| {
-                    ids.push(key);
-                    TensorId(ids.len() as u32 - 1)
+                    keys.push(key);
+                    TensorId(keys.len() as u32 - 1)
                 });
             };
             for arg in &mut step.args {
                 if let StepArg::Tensor(id) = arg {
-                    local(id);
+                    local(id, false);
                 }
             }
-            step.outs.iter_mut().for_each(&mut local);
+            step.outs.iter_mut().for_each(|id| local(id, true));
             steps.push(step);
         }
         let rank = group.outer.len();
-        let strides = |(id, sizes): &(TensorId, Dims)| {
-            broadcast_strides(self.plan.tensors[id.index()].layout(), sizes)
-        };
-        let strides: Vec<Dims> = ids.iter().map(strides).collect();
-        let outer: Vec<Dims> = strides.iter().map(|strides| strides[..rank].into()).collect();
+        let mut outer: Vec<Dims> = Vec::new();
+        let mut rows: Vec<(Dims, Dims)> = Vec::new();
+        for (id, sizes, has_rows) in &keys {
+            let strides = broadcast_strides(self.plan.tensors[id.index()].layout(), sizes);
+            if *has_rows {
+                outer.push(strides[..rank].into());
+                rows.push((sizes[rank..].into(), strides[rank..].into()));
+            } else {
+                outer.push(Dims::from_elem(0, rank));
+                rows.push((sizes.clone(), strides));
+            }
+        }
         let (sizes, outer) = joined(&group.outer, &outer);
-        let operands: Vec<Operand> = ids
-            .iter()
-            .zip(strides.iter().zip(outer))
-            .map(|((tensor, sizes), (strides, outer))| Operand {
-                tensor: *tensor,
-                home: self.home(group, *tensor),
-                strides: outer,
-                row: (sizes[rank..].into(), strides[rank..].into()),
+        let operands: Vec<Operand> = keys
+            .into_iter()
+            .zip(outer.into_iter().zip(rows))
+            .map(|((tensor, _, has_rows), (strides, row))| {
+                let home = self.home(group, tensor);
+                Operand { tensor, home, strides, row, has_rows }
             })
             .collect();
         let mut tiles = Tiles::new(sizes, group.rows);
-        if group.reduces {
+        if group.by_lines {
             tiles.before = rank - (tiles.sizes.len() - tiles.cut);
         }
         let lanes = memory
