@@ -22,8 +22,14 @@ pub struct Facts {
 
 impl Facts {
     /// The facts of an operator without declared ones.
-    pub const NONE: Facts =
-        Facts { since: None, deprecated: None, deterministic: true, tags: &[], backward_only: false, lines: None };
+    pub const NONE: Facts = Facts {
+        since: None,
+        deprecated: None,
+        deterministic: true,
+        tags: &[],
+        backward_only: false,
+        lines: None,
+    };
 }
 
 /// The deprecation of an operator.

@@ -3,7 +3,8 @@
 use opsmith::autograd::{self, Options};
 use opsmith::graph::{Graph, Passes};
 use opsmith::{
-    AmaxOptions, DType, Generator, MeanDimOptions, Result, SumDimOptions, Tensor, TensorOps, VectorNormOptions,
+    AmaxOptions, DType, Generator, MeanDimOptions, Result, SumDimOptions, Tensor, TensorOps,
+    VectorNormOptions,
 };
 
 fn numbers(shape: &[i64], seed: u64) -> Tensor {

@@ -65,7 +65,8 @@ fn fusion(harness: &mut Harness) -> Result<()> {
             harness.case(&format!("graph.eager_{what}.{name}"), work, || function(&inputs));
             let graph = Graph::trace(function, &inputs)?;
             let mut outputs = Vec::new();
-            for (kind, passes) in [("unfused", Passes::all().without(Pass::Fusion)), ("fused", Passes::all())] {
+            for (kind, passes) in [("unfused", Passes::all().without(Pass::Fusion)), ("fused", Passes::all())]
+            {
                 let graph = graph.optimize(&passes);
                 let run = || graph.run_into(&inputs, &mut outputs);
                 harness.case(&format!("graph.{kind}_{what}.{name}"), work, run);

@@ -101,7 +101,7 @@ pub fn number_argument_unknown(span: Span, op: &str, name: &str, numbers: &[&str
 pub fn lines_argument(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
     let message = format!("no lines follow from an argument `{name}` of `{op}`");
     Diagnostic::error("E0711", message, span, "not an `int` or `int[]`; within `last(…)`, not an `int[]`")
-        .with_help(near_or_all(name, known, "such arguments"))
+        .with_help(near_or_all(name, known, "arguments that lines may follow from"))
 }
 
 /// A key that refers to an unknown argument.

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{by_backend, expression};
 use opsmith_codegen::model::{
-    Arg, Body, Combination, Default, Element, Kernel, KernelSource, Lines, Model, NotationPart, Note, NumberUse,
-    Op, Output, Role, Supplied, ValueUse,
+    Arg, Body, Combination, Default, Element, Kernel, KernelSource, Lines, Model, NotationPart, Note,
+    NumberUse, Op, Output, Role, Supplied, ValueUse,
 };
 
 pub(super) fn argument(arg: &Arg) -> Value {

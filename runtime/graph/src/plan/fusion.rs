@@ -197,7 +197,8 @@ impl Finder<'_> {
     /// Adds a call to a group, if they have rows in common, and no call then reads or writes a row that another writes as
     /// part of another row.
     fn add(&self, group: &mut Open, number: usize, node: &Node, rows: &Rows) -> bool {
-        let common = std::iter::zip(&group.outer, &rows.outer).take_while(|(one, other)| one == other).count();
+        let common =
+            std::iter::zip(&group.outer, &rows.outer).take_while(|(one, other)| one == other).count();
         let outer: Dims = group.outer[..common].into();
         let largest = group.largest.max(count(&rows.sizes));
         if count(&outer) < 2 || largest / count(&outer) > self.tile.saturating_mul(LONGEST) {
@@ -216,7 +217,10 @@ impl Finder<'_> {
                 self.extend(&mut access, id, written, whole);
                 changed.push((buffer, access));
             } else {
-                changed.push((buffer, Access { tensors: smallvec![id], written, made: written, whole, calls: 1 }));
+                changed.push((
+                    buffer,
+                    Access { tensors: smallvec![id], written, made: written, whole, calls: 1 },
+                ));
             }
         };
         node.for_each_read(&mut |id| touch(id, false));
