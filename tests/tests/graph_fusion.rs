@@ -1,10 +1,11 @@
-//! Fusion of reductions: calls before and after them run for some rows after the other, with the bits of separate calls.
+//! Fusion by rows: reductions, normalisations and the calls before and after them run for some rows after the other, with
+//! the bits of separate calls.
 
 use opsmith::autograd::{self, Options};
 use opsmith::graph::{Graph, Passes};
 use opsmith::{
-    AmaxOptions, DType, Generator, MeanDimOptions, Result, SumDimOptions, Tensor, TensorOps,
-    VectorNormOptions,
+    AmaxOptions, DType, Generator, LayerNormOptions, MeanDimOptions, Result, RmsNormOptions, SumDimOptions, Tensor,
+    TensorOps, VectorNormOptions,
 };
 
 fn numbers(shape: &[i64], seed: u64) -> Tensor {
@@ -115,6 +116,59 @@ fn every_kind_of_reduction() {
     for shape in [[30, 80, 24], [90, 80, 3], [200, 80, 1], [100, 64, 9]] {
         let graph = fused(middle, &[numbers(&shape, 3)]);
         assert_eq!(groups(&graph).len(), 1, "{}", graph.describe());
+    }
+}
+
+/// Operators that compute lines, with the calls before and after them.
+#[test]
+fn operators_of_lines_join_their_neighbours() {
+    let scores = |x: &[Tensor]| {
+        let powers = x[0].mul(0.125)?.add(&x[1])?.softmax(-1)?.mul(2.0)?;
+        let logarithms = powers.sub(0.5)?.log_softmax(-1)?.neg()?;
+        Ok(vec![logarithms.cumsum(-1)?.mul(&x[0])?])
+    };
+    let norms = |x: &[Tensor]| {
+        let width = x[1].shape().to_vec();
+        let options = LayerNormOptions::new().weight(&x[1]).bias(&x[2]);
+        let normal = opsmith::layer_norm_with(&x[0].add(&x[0].tanh()?)?, &width, options)?.gelu()?;
+        let options = RmsNormOptions::new().weight(&x[2]).eps(1e-6);
+        Ok(vec![opsmith::rms_norm_with(&normal, &width, options)?.mul(0.5)?, normal])
+    };
+    // Weights whose sizes are those of rows, too, are the same for all of them.
+    for shape in [&[300, 100][..], &[128, 128], &[9, 33, 64], &[3, 9000]] {
+        let width = *shape.last().unwrap();
+        let inputs = [numbers(shape, 1), numbers(&[width], 2), numbers(&[width], 3)];
+        let graph = fused(scores, &inputs[..2]);
+        assert_eq!((graph.memory().unwrap().planned, groups(&graph).len()), (0, 1), "{}", graph.describe());
+        let graph = fused(norms, &inputs);
+        assert_eq!(groups(&graph).len(), 1, "{}", graph.describe());
+    }
+    // Lines of two dimensions, and along one that is not the last.
+    let others = |x: &[Tensor]| {
+        let options = LayerNormOptions::new().weight(&x[1]);
+        let normal = opsmith::layer_norm_with(&x[0].neg()?, [20, 30], options)?.exp()?;
+        Ok(vec![normal.softmax(1)?.mul(3.0)?, x[0].mul(2.0)?.softmax(0)?.add(1.0)?])
+    };
+    fused(others, &[numbers(&[50, 20, 30], 1), numbers(&[20, 30], 2)]);
+    let wide = |x: &[Tensor]| Ok(vec![x[0].neg()?.softmax(1)?.mul(3.0)?]);
+    assert_eq!(groups(&fused(wide, &[numbers(&[20, 70, 30], 1)])).len(), 1);
+}
+
+#[test]
+fn gradients_of_lines() {
+    let function = |x: &[Tensor]| {
+        let leaves: Vec<Tensor> =
+            x.iter().map(|x| x.detach().requires_grad_(true)).collect::<Result<_>>()?;
+        let options = LayerNormOptions::new().weight(&leaves[1]).bias(&leaves[2]);
+        let normal = opsmith::layer_norm_with(&leaves[0].mul(2.0)?, [x[1].size(0)?], options)?;
+        let loss = normal.gelu()?.softmax(-1)?.mul(&x[0])?.add(&normal.log_softmax(-1)?)?.sum()?;
+        let leaves: Vec<&Tensor> = leaves.iter().collect();
+        let found = autograd::grad(&[&loss], &leaves, &[None], Options::default())?;
+        Ok(found.into_iter().flatten().collect())
+    };
+    for shape in [[200, 96], [100, 100]] {
+        let inputs = [numbers(&shape, 1), numbers(&[shape[1]], 2), numbers(&[shape[1]], 3)];
+        assert!(!groups(&fused(function, &inputs)).is_empty());
     }
 }
 
