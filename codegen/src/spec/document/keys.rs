@@ -232,11 +232,7 @@ pub const OP_KEYS: &[KeySpec] = &[
         ValueKind::TextList,
         "inputs that kernels want row-major; they are copied if they are not",
     ),
-    key(
-        KeyName::Lines,
-        ValueKind::Text,
-        "argument that numbers the dimensions of lines that are computed each alone, or `last(sizes)` of them",
-    ),
+    key(KeyName::Lines, ValueKind::Text, "dimensions of lines that are computed each alone"),
     key(
         KeyName::Rounded,
         ValueKind::TextList,
