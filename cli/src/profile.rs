@@ -266,7 +266,15 @@ fn with_limits(profile: Profile, wanted: bool) -> Profile {
     if !wanted {
         return profile;
     }
-    let limits = Limits::of_this_machine();
+    // Those that the program measured itself are those of the machine that it ran on, and of its devices.
+    let measured = profile.limits.clone();
+    let limits = match measured {
+        Some(limits) if limits.gflop_s > 0.0 => limits,
+        measured => {
+            let devices = measured.map(|limits| limits.devices).unwrap_or_default();
+            Limits { devices, ..Limits::of_this_machine() }
+        }
+    };
     if limits.gflop_s == 0.0 {
         eprintln!(
             "note: shares are those of copies alone: a build without optimisation cannot measure arithmetic\n  \

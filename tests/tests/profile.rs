@@ -421,7 +421,12 @@ fn of_everything() -> Result<Profile, Failure> {
 #[test]
 fn a_file_gives_the_profile_back() -> Result<(), Failure> {
     let _alone = alone();
-    let profile = of_everything()?.with_limits(Limits { copy_gb_s: 10.0, gflop_s: 100.0, threads: 1 });
+    let profile = of_everything()?.with_limits(Limits {
+        copy_gb_s: 10.0,
+        gflop_s: 100.0,
+        threads: 1,
+        devices: Vec::new(),
+    });
     let path = std::env::temp_dir().join(format!("opsmith-profile-{}.json", std::process::id()));
     profile.save(&path)?;
     let again = Profile::load(&path)?;

@@ -103,7 +103,8 @@ fn shares_are_those_of_the_least_time() -> Result<(), Failure> {
     let (a, b) = (ones(&[64, 64]), ones(&[64, 64]));
     let (result, profile) = profile(|| a.mm(&b))?;
     result?;
-    let profile = profile.with_limits(Limits { copy_gb_s: 1e6, gflop_s: 1.0, threads: 1 });
+    let profile =
+        profile.with_limits(Limits { copy_gb_s: 1e6, gflop_s: 1.0, threads: 1, devices: Vec::new() });
     let averages = profile.key_averages(Group::Operator);
     let row = averages.rows.iter().find(|row| row.name == "mm").ok_or("no row")?;
     assert_eq!(row.flops, 2 * 64 * 64 * 64);

@@ -30,6 +30,10 @@ fn place(queue: Queue) -> Result<Place> {
 // SAFETY: blocks of the allocator do not overlap, and are reused in the order of streams; a wait returns when the driver's
 // stream has passed the point; bytes of the host are copied before `transfer` returns.
 unsafe impl DeviceRuntime for Cuda {
+    fn model(&self, index: u16) -> String {
+        crate::properties(index).map(|properties| properties.name).unwrap_or_default()
+    }
+
     fn allocate(&self, index: u16, bytes: usize) -> Result<NonNull<u8>> {
         let device = device(index)?;
         device.memory.allocate(device.context, bytes)

@@ -16,7 +16,7 @@ pub enum Group {
     Operator,
     /// The same, and the operands.
     Shapes,
-    /// The kernel and its operator.
+    /// The kernel and its operator, and copies between devices.
     Kernel,
     /// The operator's form and the place of its call.
     Site,
@@ -62,7 +62,7 @@ pub struct AveragesRow {
     pub moved: u64,
     /// Arithmetic operations of the kernels in them whose entries tell them.
     pub flops: u64,
-    /// The least time of the kernels in them on this machine, in nanoseconds; 0 without its limits, and for kernels on devices.
+    /// The least time of the kernels in them on this machine or its devices, in nanoseconds; 0 without limits of these.
     pub least_ns: f64,
     /// Time of their kernels on devices, without those of the events inside, in nanoseconds.
     pub device_self_ns: u64,
@@ -94,14 +94,19 @@ impl Profile {
     /// Sums of events by a key, in the order of [`SortBy::SelfTime`].
     pub fn key_averages(&self, group: Group) -> Averages {
         let folded = group != Group::Kernel;
-        let shown = |event: &Event| (event.kind == Kind::Kernel) != folded;
+        let shown = |event: &Event| match event.kind {
+            Kind::Kernel => !folded,
+            Kind::Copy => true,
+            _ => folded,
+        };
         let (self_times, self_memory) =
             if folded { self.without_kernels() } else { (self.self_times(), self.self_memory()) };
-        let moved = self.of_kernels(Operands::bytes);
-        let flops = self.of_kernels(|operands| operands.flops.unwrap_or(0));
+        let moved = self.of_kernels(Operands::bytes, Operands::copied);
+        let flops = self.of_kernels(|operands| operands.flops.unwrap_or(0), |_| 0);
         let (device_time, device_memory) = (self.device_times(folded), self.device_memory(folded));
         // In picoseconds, so that sums are of integers.
-        let least = |limits: &Limits| self.of_kernels(|operands| (least_ns(limits, operands) * 1e3) as u64);
+        let least =
+            |limits: &Limits| self.of_kernels(|operands| (least_ns(limits, operands) * 1e3) as u64, |_| 0);
         let least = self.limits.as_ref().map(least);
         let mut rows: Vec<AveragesRow> = Vec::new();
         let mut numbers: HashMap<(u32, Option<u32>), usize> = HashMap::new();
@@ -215,13 +220,20 @@ impl Profile {
         (times, memory)
     }
 
-    /// For each event the sum of a fact of the operands of the kernels in it.
-    fn of_kernels(&self, fact: impl Fn(&Operands) -> u64) -> Vec<u64> {
-        let facts: Vec<u64> = self.operands.iter().map(fact).collect();
+    /// For each event the sum of a fact of the operands of the kernels in it, and of one of those of the copies.
+    fn of_kernels(
+        &self,
+        of_kernel: impl Fn(&Operands) -> u64,
+        of_copy: impl Fn(&Operands) -> u64,
+    ) -> Vec<u64> {
+        let kernels: Vec<u64> = self.operands.iter().map(of_kernel).collect();
+        let copies: Vec<u64> = self.operands.iter().map(of_copy).collect();
         let mut sums = vec![0u64; self.events.len()];
         for (index, event) in self.events.iter().enumerate().rev() {
-            if let (Kind::Kernel, Some(operands)) = (event.kind, event.operands) {
-                sums[index] = facts[operands as usize];
+            match (event.kind, event.operands) {
+                (Kind::Kernel, Some(operands)) => sums[index] = kernels[operands as usize],
+                (Kind::Copy, Some(operands)) => sums[index] = copies[operands as usize],
+                _ => {}
             }
             if let Some(parent) = event.parent {
                 sums[parent as usize] = sums[parent as usize].saturating_add(sums[index]);
@@ -235,13 +247,16 @@ impl Profile {
 ///
 /// Arithmetic on 64-bit floats takes twice the time of that on others.
 fn least_ns(limits: &Limits, operands: &Operands) -> f64 {
-    if operands.inputs().chain(&operands.outs).any(|tensor| tensor.device != "cpu") {
-        return 0.0;
-    }
-    let moving = operands.bytes() as f64 / limits.copy_gb_s;
+    let elsewhere = operands.inputs().chain(&operands.outs).find(|tensor| tensor.device != "cpu");
+    let (copies, arithmetic) = match elsewhere.map(|tensor| limits.of_device(&tensor.device)) {
+        None => (limits.copy_gb_s, limits.gflop_s),
+        Some(Some(device)) => (device.copy_gb_s, device.gflop_s),
+        Some(None) => return 0.0,
+    };
+    let moving = operands.bytes() as f64 / copies;
     let is_double = |name: &str| matches!(name, "float64" | "complex128");
     let wide = operands.inputs().chain(&operands.outs).any(|tensor| is_double(&tensor.dtype));
-    let peak = if wide { limits.gflop_s / 2.0 } else { limits.gflop_s };
+    let peak = if wide { arithmetic / 2.0 } else { arithmetic };
     let computing = operands.flops.map_or(0.0, |count| if peak > 0.0 { count as f64 / peak } else { 0.0 });
     moving.max(computing)
 }
@@ -254,7 +269,7 @@ impl AveragesRow {
 
     /// The share of its time that its kernels need at least; empty if it has none, or limits were not measured.
     pub(crate) fn of_limit(&self) -> String {
-        if self.least_ns > 0.0 { percent(self.least_ns, self.total_ns as f64) } else { String::new() }
+        if self.least_ns > 0.0 { percent(self.least_ns, self.working_ns() as f64) } else { String::new() }
     }
 }
 
@@ -395,11 +410,12 @@ impl Averages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::DeviceLimits;
     use crate::model::TensorShape;
 
     #[test]
     fn a_kernel_is_bound_by_what_takes_longer() {
-        let limits = Limits { copy_gb_s: 10.0, gflop_s: 100.0, threads: 1 };
+        let limits = Limits { copy_gb_s: 10.0, gflop_s: 100.0, threads: 1, devices: Vec::new() };
         let tensor = |dtype: &str, item_bytes: u32| TensorShape {
             dtype: dtype.to_owned(),
             item_bytes,
@@ -413,5 +429,11 @@ mod tests {
         assert_eq!(least_ns(&limits, &of("float32", 4, Some(1000))), 400.0);
         assert_eq!(least_ns(&limits, &of("float32", 4, Some(1_000_000))), 10_000.0);
         assert_eq!(least_ns(&limits, &of("float64", 8, Some(1_000_000))), 20_000.0);
+        // On a device, by its own limits, and without those none.
+        let mut elsewhere = of("float32", 4, Some(1_000_000));
+        elsewhere.outs[0].device = "cuda:0".to_owned();
+        assert_eq!(least_ns(&limits, &elsewhere), 0.0);
+        let device = DeviceLimits { device: "cuda:0".to_owned(), copy_gb_s: 100.0, gflop_s: 1000.0 };
+        assert_eq!(least_ns(&Limits { devices: vec![device], ..limits }, &elsewhere), 1000.0);
     }
 }

@@ -35,8 +35,8 @@ impl<K: Hash + Eq> Numbers<K> {
     }
 }
 
-/// Adds the events and changes of all rings to a profile.
-pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) {
+/// Adds the events and changes of all rings to a profile; the devices that they name.
+pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) -> Vec<Device> {
     let mut numbers = All {
         operators: Numbers::new(),
         texts: Numbers::new(),
@@ -53,13 +53,19 @@ pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) {
     profile.changes.sort_by_key(|change| change.at_ns);
     order_device_spans(profile);
     if numbers.untimed > 0 {
-        profile.notes.push(format!("the times of {} kernels on devices are missing", numbers.untimed));
+        profile
+            .notes
+            .push(format!("the times of {} kernels and copies of devices are missing", numbers.untimed));
     }
     drop_deepest(profile);
     give_sites(profile);
+    let mut devices: Vec<(u32, Device)> =
+        numbers.devices.known.into_iter().map(|(device, number)| (number, device)).collect();
+    devices.sort_by_key(|(number, _)| *number);
+    devices.into_iter().map(|(_, device)| device).collect()
 }
 
-/// Orders the kernels of devices by stream and time. A stream runs one after another; clocks that are not that exact may
+/// Orders the kernels and copies of devices by stream and time. A stream runs one after another; clocks that are not that exact may
 /// tell otherwise.
 fn order_device_spans(profile: &mut Profile) {
     profile.device_spans.sort_by_key(|span| (span.device, span.stream, span.start_ns, span.event));
@@ -249,6 +255,7 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
     let (kind, name) = match subject.what {
         What::Call(form) => (Kind::Call, op_name(&|op| form_name(op, form).to_owned())),
         What::Kernel(backend) => (Kind::Kernel, op_name(&|op| kernel_name(op, backend))),
+        What::Copy => (Kind::Copy, text(subject.name).to_owned()),
         What::Backward => (Kind::Backward, format!("backward of {}", text(subject.name))),
         What::Step => (Kind::Step, op_name(&|op| op.name.to_owned())),
         What::Range => (Kind::Range, text(subject.name).to_owned()),

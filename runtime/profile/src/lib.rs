@@ -36,7 +36,7 @@ pub use compare::{Comparison, Curve, Timing, timings};
 pub use diff::{Diff, DiffRow};
 pub use error::ProfileError;
 pub use export::{Owner, Timeline};
-pub use limits::Limits;
+pub use limits::{DeviceLimits, Limits};
 pub use model::{
     Change, DeviceSpan, Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape, Thread,
 };

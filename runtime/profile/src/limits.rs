@@ -1,13 +1,17 @@
-//! Limits of the machine: the rates of copies and of arithmetic, which bound kernels (the roofline).
+//! Limits of the machine and its devices: the rates of copies and of arithmetic, which bound kernels (the roofline).
 //!
 //! In: nothing, or the file of an earlier measurement. Out: rates.
+
+mod devices;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use opsmith_runtime::{internals, parallel, simd};
+use opsmith_runtime::{Device, Result, internals, parallel, simd};
 use serde::{Deserialize, Serialize};
+
+pub use devices::DeviceLimits;
 
 /// Measured limits of a machine, with the process's number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +24,9 @@ pub struct Limits {
     pub gflop_s: f64,
     /// The number of threads.
     pub threads: usize,
+    /// Limits of devices other than the host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceLimits>,
 }
 
 /// Bytes of a copy: more than caches hold.
@@ -34,7 +41,7 @@ impl Limits {
     pub fn measure() -> Limits {
         // The loop of a build without optimisation says nothing of the machine.
         let gflop_s = if cfg!(debug_assertions) { 0.0 } else { arithmetic() };
-        Limits { copy_gb_s: copies(), gflop_s, threads: parallel::num_threads() }
+        Limits { copy_gb_s: copies(), gflop_s, threads: parallel::num_threads(), devices: Vec::new() }
     }
 
     /// The limits of this machine: as measured before for this processor and number of threads, by any optimised program, or now. They are kept in
@@ -42,6 +49,24 @@ impl Limits {
     pub fn of_this_machine() -> Limits {
         static MEASURED: OnceLock<Limits> = OnceLock::new();
         MEASURED.get_or_init(|| file().and_then(|file| kept(&file)).unwrap_or_else(measure_and_keep)).clone()
+    }
+
+    /// These limits with those of a device, whose copies and arithmetic are measured if no program of this machine did so for
+    /// this model of device. That takes some milliseconds and up to 1 GiB of its memory; they are kept in `device-limits.json`,
+    /// beside those of the machine.
+    ///
+    /// # Errors
+    /// If no linked crate has such a device, or errors of the device.
+    pub fn with_device(mut self, device: Device) -> Result<Limits> {
+        if device != Device::CPU && self.of_device(&device.to_string()).is_none() {
+            self.devices.push(devices::limits_of(device)?);
+        }
+        Ok(self)
+    }
+
+    /// Limits of a device, by its name.
+    pub fn of_device(&self, name: &str) -> Option<&DeviceLimits> {
+        self.devices.iter().find(|limits| limits.device == name)
     }
 }
 
@@ -168,7 +193,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("opsmith-limits-{}", std::process::id()));
         let file = folder.join("inside").join("limits.json");
         assert_eq!(kept(&file), None);
-        let limits = Limits { copy_gb_s: 12.5, gflop_s: 80.0, threads: 2 };
+        let limits = Limits { copy_gb_s: 12.5, gflop_s: 80.0, threads: 2, devices: Vec::new() };
         keep(&file, &limits);
         assert_eq!(kept(&file), Some(limits.clone()));
         let other = std::fs::read_to_string(&file).unwrap().replace("threads, ", "threads of another, ");

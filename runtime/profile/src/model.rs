@@ -50,7 +50,7 @@ pub struct Profile {
     /// Devices other than the host that events name.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// Kernels on these devices, of each stream in the order of time.
+    /// Kernels on these devices and copies to and from them, of each stream in the order of time.
     #[serde(default)]
     pub device_spans: Vec<DeviceSpan>,
     /// Gaps of the profile, a sentence each.
@@ -86,6 +86,8 @@ pub enum Kind {
     Call,
     /// A kernel.
     Kernel,
+    /// A copy between two devices, the host among them.
+    Copy,
     /// A node of backward.
     Backward,
     /// A step of a graph.
@@ -106,7 +108,7 @@ pub struct Event {
     pub parent: Option<u32>,
     /// Number of its operator.
     pub operator: Option<u32>,
-    /// Number of its name: of the form that was called, the kernel, the node or the range.
+    /// Number of its name: of the form that was called, the kernel, the copy, the node or the range.
     pub name: u32,
     /// Number of its site: file, line and column.
     pub site: Option<u32>,
@@ -182,10 +184,10 @@ pub struct Change {
     pub device: Option<u32>,
 }
 
-/// A kernel on a device: a part of the time of one of its streams.
+/// A kernel on a device, or a copy to or from one: a part of the time of one of its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSpan {
-    /// The event of the kernel, which submitted it.
+    /// The event of the kernel or copy, which submitted it.
     pub event: u32,
     /// Number of the device.
     pub device: u32,
@@ -209,7 +211,7 @@ impl DeviceSpan {
 pub struct Operands {
     /// Arguments, in the order of the signature.
     pub args: Vec<RecordedArg>,
-    /// Results of a kernel; of a call, none.
+    /// Results of a kernel, the target of a copy; of a call, none.
     pub outs: Vec<TensorShape>,
     /// Arithmetic operations of a kernel, if its entry says or implies them.
     #[serde(default)]
@@ -288,6 +290,11 @@ impl Operands {
     /// Bytes of arguments and results: what a kernel has to move at least.
     pub fn bytes(&self) -> u64 {
         self.inputs().chain(&self.outs).map(TensorShape::bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of a copy.
+    pub fn copied(&self) -> u64 {
+        self.outs.iter().map(TensorShape::bytes).fold(0, u64::saturating_add)
     }
 
     /// Shapes of tensors and texts of attributes: `float32[4, 5], 1`.

@@ -5,8 +5,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use opsmith_runtime::Device;
+
 use crate::collect::collect;
 use crate::error::ProfileError;
+use crate::limits::Limits;
 use crate::model::Profile;
 use crate::recorder::clock::{Moment, Scale};
 use crate::recorder::{self};
@@ -26,6 +29,7 @@ pub struct ProfileOptions {
     shapes: bool,
     memory: bool,
     records: usize,
+    limits: bool,
     schedule: Schedule,
 }
 
@@ -51,6 +55,7 @@ impl ProfileOptions {
             shapes: true,
             memory: true,
             records: 1 << 18,
+            limits: false,
             schedule: Schedule::default(),
         }
     }
@@ -73,6 +78,12 @@ impl ProfileOptions {
     /// Most events of a thread; later ones overwrite earlier ones. An event takes at most 100 bytes.
     pub fn records(self, records: usize) -> ProfileOptions {
         ProfileOptions { records: records.max(1), ..self }
+    }
+
+    /// Whether the profile has the limits of this machine and of the devices that it used, as [`Limits::of_this_machine`] and
+    /// [`Limits::with_device`] give them: its tables then have the share of each row's time that its kernels need at least.
+    pub fn limits(self, limits: bool) -> ProfileOptions {
+        ProfileOptions { limits, ..self }
     }
 
     /// Records `active` steps after `skipped` and `warm_up` ones, which [`Profiler::step`] separates. During a warm-up
@@ -195,7 +206,10 @@ impl Profiler {
         profile.has_shapes = self.options.shapes;
         profile.has_memory = self.options.memory;
         profile.notes = missing;
-        collect(&mut profile, rings, scale);
+        let devices = collect(&mut profile, rings, scale);
+        if self.options.limits {
+            measure_limits(&mut profile, &devices);
+        }
         let overwritten: u64 = profile.threads.iter().map(|thread| thread.overwritten).sum();
         if overwritten > 0 {
             profile.notes.push(format!(
@@ -204,6 +218,18 @@ impl Profiler {
         }
         profile
     }
+}
+
+/// Gives a profile the limits of this machine and of devices; those that cannot be measured are missing, and a note says so.
+fn measure_limits(profile: &mut Profile, devices: &[Device]) {
+    let mut limits = Limits::of_this_machine();
+    for &device in devices {
+        match limits.clone().with_device(device) {
+            Ok(with_device) => limits = with_device,
+            Err(error) => profile.notes.push(format!("the limits of {device} were not measured: {error}")),
+        }
+    }
+    profile.limits = Some(limits);
 }
 
 impl Drop for Profiler {

@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// Reports every call, kernel, node of backward and step of a graph to this process's `tracing` subscribers from now on, as spans
-/// named `call`, `kernel`, `backward`, `step` and `phase` with the target `opsmith`. Their field `op` is the operator's form,
+/// named `call`, `kernel`, `copy`, `backward`, `step` and `phase` with the target `opsmith`. Their field `op` is the operator's form,
 /// `site` the place of the call.
 ///
 /// Such a process cannot record profiles: its one listener is this.
@@ -45,6 +45,9 @@ impl SpanListener for Reporter {
                 trace_span!(target: "opsmith", "call", op = form_name(op, form), site = %site)
             }
             Span::Kernel { op, .. } => trace_span!(target: "opsmith", "kernel", op = op.name),
+            Span::Copy { source, target } => {
+                trace_span!(target: "opsmith", "copy", from = %source.device(), to = %target.device())
+            }
             Span::Backward { name, .. } => trace_span!(target: "opsmith", "backward", op = name),
             Span::Step { op, site: StepSite::Unknown } => {
                 trace_span!(target: "opsmith", "step", op = op.name)

@@ -100,6 +100,12 @@ pub struct Grid {
 /// The runtime relies on three properties: allocated memory overlaps no other memory in use, all work before a point is
 /// done when a wait for it returns, and host memory is used no longer than each function states.
 pub unsafe trait DeviceRuntime: Sync {
+    /// The model of a device, which tells machines apart whose measurements are kept; empty if it is not known.
+    fn model(&self, device: u16) -> String {
+        _ = device;
+        String::new()
+    }
+
     /// Allocates at least `bytes` bytes, and at least one, aligned to 64 and uninitialised. Work that this thread's stream
     /// was given before may still use them: the first use on another stream follows a ticket taken after this call.
     ///

@@ -11,6 +11,7 @@ use crate::arg::Arg;
 use crate::backend::{Address, Elements};
 use crate::device::Device;
 use crate::dispatch::Borrows;
+use crate::dispatch::spans::{self, Span};
 use crate::error::Result;
 use crate::layout::Dims;
 use crate::pointwise::refuse_other_shape;
@@ -117,13 +118,18 @@ fn transfer(target: &Tensor, source: &Tensor) -> Result<()> {
     }
     let device = if to.backend == Backend::Cpu { from } else { to };
     let bytes = source.numel() as usize * source.dtype().size();
+    let _span = spans::open(|| Span::Copy { source, target });
     let for_each = |visit: &mut dyn FnMut(&Tensor)| [target, source].into_iter().for_each(visit);
     on_device(device, for_each, |work| {
         let to = Address { device: to, start: target.data_ptr() };
         let from = Address { device: from, start: source.data_ptr() };
         // SAFETY: both are row-major and have as many bytes in memory of their own, which on a device is kept until the
         // last use that is noted; memory of the host is read at once, or waited for.
-        unsafe { work.runtime().transfer(work.queue(), to, from, bytes)? };
+        let submitted = unsafe {
+            let _submission = spans::submission(device, work.queue().stream.0);
+            work.runtime().transfer(work.queue(), to, from, bytes)
+        };
+        submitted?;
         if to.device.backend == Backend::Cpu { work.wait() } else { Ok(()) }
     })?;
     if target.is_on_host() {

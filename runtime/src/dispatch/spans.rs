@@ -1,6 +1,6 @@
-//! Spans: calls, kernels and steps of a thread, from beginning to end, for a profiler.
+//! Spans: calls, kernels, copies between devices and steps of a thread, from beginning to end, for a profiler.
 //!
-//! In: the process's listener, set by a profiler. Out: calls, kernels, nodes of backward and steps of graphs, properly nested
+//! In: the process's listener, set by a profiler. Out: calls, kernels, copies, nodes of backward and steps of graphs, properly nested
 //! in each thread. While nothing listens, a span costs the read of a flag. Must not know profilers.
 
 use std::panic::Location;
@@ -19,6 +19,8 @@ pub enum Span<'a> {
     Call { op: &'static OpDef, form: Form, args: &'a [Arg<'a>], site: &'static Location<'static> },
     /// A kernel of an operator.
     Kernel { op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor] },
+    /// A copy of elements from one device to another, the host among them.
+    Copy { source: &'a Tensor, target: &'a Tensor },
     /// The formulas of a recorded call, or another node of backward.
     Backward { name: &'a str, op: Option<&'static OpDef>, node: u64 },
     /// A step of a graph, by the site of its call in the traced function.
@@ -46,11 +48,11 @@ pub trait SpanListener: Sync {
     fn recorded(&self, node: u64);
     /// The innermost open span of this thread ends.
     fn end(&self);
-    /// This thread submits the kernel of its innermost open span to a stream of a device from now on.
+    /// This thread submits the kernel or copy of its innermost open span to a stream of a device from now on.
     fn submits(&self, device: Device, stream: u64) {
         _ = (device, stream);
     }
-    /// The kernel of the innermost open span was submitted to that stream.
+    /// The kernel or copy of the innermost open span was submitted to that stream.
     fn submitted(&self, device: Device, stream: u64) {
         _ = (device, stream);
     }
@@ -103,10 +105,10 @@ pub(crate) fn recorded(node: impl FnOnce() -> u64) {
     }
 }
 
-/// The submission of a kernel, as long as the value lives.
+/// The submission of a kernel or copy, as long as the value lives.
 pub(crate) struct Submission(Option<(&'static dyn SpanListener, Device, u64)>);
 
-/// Reports the submission of the kernel of this thread's innermost open span.
+/// Reports the submission of the kernel or copy of this thread's innermost open span.
 pub(crate) fn submission(device: Device, stream: u64) -> Submission {
     let listener = LISTENER.get().filter(|_| may_listen());
     if let Some(listener) = listener {

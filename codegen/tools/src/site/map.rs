@@ -105,12 +105,19 @@ impl<'a> SiteMap<'a> {
     }
 }
 
+/// The usual name of a spec without its ending, and that of the family of its own entries beside families in other files.
+const ROOT: &str = "ops";
+const BASICS: &str = "basics";
+
 fn families(files: Vec<(String, Vec<usize>)>) -> Vec<Family> {
     let mut names = FileNames::default();
     let mut families = Vec::new();
+    let alone = files.len() == 1;
     for (file, operators) in files {
         let name = file.rsplit('/').next().unwrap_or(&file);
         let name = name.split_once('.').map_or(name, |(stem, _)| stem).replace('_', " ");
+        // The entries of the spec itself, where others have files for their families.
+        let name = if name == ROOT && !alone { BASICS.to_owned() } else { name };
         let several = operators.len() > MOST_OF_A_FAMILY;
         for (number, part) in operators.chunks(MOST_OF_A_FAMILY).enumerate() {
             let title = if several { format!("{name} {}", number + 1) } else { name.clone() };

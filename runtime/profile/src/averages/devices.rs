@@ -9,7 +9,7 @@ pub(super) struct Sums<T> {
 }
 
 impl Profile {
-    /// For each event the time of its kernels on devices.
+    /// For each event the time of its kernels and copies on devices.
     pub(super) fn device_times(&self, folded: bool) -> Sums<u64> {
         let mut own = vec![0; self.events.len()];
         self.device_spans.iter().for_each(|span| own[span.event as usize] += span.duration_ns);

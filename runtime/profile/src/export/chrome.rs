@@ -11,7 +11,7 @@ use opsmith_runtime::internals;
 
 use super::text::quoted;
 use crate::error::ProfileError;
-use crate::model::{Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape};
+use crate::model::{DeviceSpan, Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape};
 
 /// The process of all threads; devices have the numbers after it.
 pub(super) const PROCESS: u32 = 1;
@@ -173,7 +173,7 @@ impl Profile {
         pairs
     }
 
-    /// Kernels on devices: a process each, a track each of its streams, and an arrow from the event that submitted it.
+    /// Kernels and copies of devices: a process each, a track each of its streams, and an arrow from the event that submitted it.
     fn write_devices(&self, out: &mut impl Write) -> io::Result<()> {
         for (process, device) in (PROCESS + 1..).zip(&self.devices) {
             let name = quoted(device);
@@ -188,11 +188,13 @@ impl Profile {
             let (start, stream) = (Microseconds(span.start_ns), span.stream);
             write!(
                 out,
-                ",\n{{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": {}, \"pid\": {process}, \"tid\": {stream}, \"ts\": {start}, \"dur\": {}, \"args\": {{\"device\": {}, \"stream\": {stream}, \"External id\": {}}}}}",
+                ",\n{{\"ph\": \"X\", \"cat\": \"{}\", \"name\": {}, \"pid\": {process}, \"tid\": {stream}, \"ts\": {start}, \"dur\": {}, \"args\": {{\"device\": {}, \"stream\": {stream}, \"External id\": {}{}}}}}",
+                CATEGORIES[device_category_number(kernel.kind)],
                 quoted(self.name_of(kernel)),
                 Microseconds(span.duration_ns),
                 span.device,
                 span.event,
+                self.copied_text(kernel, span),
             )?;
             let from = format!(
                 "\"pid\": {PROCESS}, \"tid\": {}, \"ts\": {}",
@@ -208,6 +210,16 @@ impl Profile {
             }
         }
         Ok(())
+    }
+
+    /// Bytes of a copy, and its rate.
+    fn copied_text(&self, event: &Event, span: &DeviceSpan) -> String {
+        let Some(operands) = self.operands_of(event).filter(|_| event.kind == Kind::Copy) else {
+            return String::new();
+        };
+        let bytes = operands.copied();
+        let rate = bytes as f64 / span.duration_ns.max(1) as f64;
+        format!(", \"bytes\": {bytes}, \"memory bandwidth (GB/s)\": {rate:.3}")
     }
 
     fn write_memory(&self, out: &mut impl Write) -> io::Result<()> {
@@ -296,13 +308,18 @@ fn operands_text(operands: &Operands) -> String {
     )
 }
 
-/// Categories of events; the last is that of kernels on devices.
-pub(super) const CATEGORIES: [&str; 4] = ["cpu_op", "cpu_kernel", "user_annotation", "kernel"];
+/// Categories of events; the last two are those of kernels and copies of devices.
+pub(super) const CATEGORIES: [&str; 5] = ["cpu_op", "cpu_kernel", "user_annotation", "kernel", "gpu_memcpy"];
+
+/// The position of the category of an event's part of a device's time.
+pub(super) fn device_category_number(kind: Kind) -> usize {
+    if kind == Kind::Copy { 4 } else { 3 }
+}
 
 /// The position of an event's category.
 pub(super) fn category_number(kind: Kind) -> usize {
     match kind {
-        Kind::Call | Kind::Step | Kind::Backward => 0,
+        Kind::Call | Kind::Step | Kind::Backward | Kind::Copy => 0,
         Kind::Kernel => 1,
         Kind::Range => 2,
     }

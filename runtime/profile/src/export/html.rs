@@ -127,7 +127,7 @@ impl Profile {
             number(row.self_memory as f64, bytes(row.self_memory)),
             number(speed(row.moved), rate(row.moved, row.working_ns())),
             number(speed(row.flops), rate(row.flops, row.working_ns())),
-            number(row.least_ns / row.total_ns.max(1) as f64, row.of_limit()),
+            number(row.least_ns / row.working_ns().max(1) as f64, row.of_limit()),
         )
     }
 

@@ -168,7 +168,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Kernels on devices, each at the end of an arrow from the event that submitted it.
+    /// Kernels and copies of devices, each at the end of an arrow from the event that submitted it.
     fn write_device_spans(&self, out: &mut impl Write, first_flow: u64) -> io::Result<()> {
         for (flow, span) in (first_flow..).zip(&self.device_spans) {
             let kernel = &self.events[span.event as usize];
@@ -176,7 +176,7 @@ impl Profile {
                 .uint(field::EVENT_TYPE, SLICE_BEGIN)
                 .uint(field::EVENT_TRACK, stream_track(span))
                 .uint(field::EVENT_NAME, 1 + u64::from(kernel.name))
-                .uint(field::EVENT_CATEGORY, super::chrome::CATEGORIES.len() as u64)
+                .uint(field::EVENT_CATEGORY, 1 + super::chrome::device_category_number(kernel.kind) as u64)
                 .fixed(field::EVENT_LAST_FLOW, flow);
             write_event(out, span.start_ns, &slice)?;
             let end = Message::new()

@@ -55,7 +55,9 @@ impl Profile {
             own < next || (own == next && first.end_ns() <= second.start_ns)
         };
         if !self.device_spans.iter().all(known) || !self.device_spans.windows(2).all(in_order) {
-            return Err("a kernel on a device refers to what is not there, or is not in order".to_owned());
+            return Err(
+                "a kernel on a device or a copy refers to what is not there, or is not in order".to_owned()
+            );
         }
         Ok(())
     }

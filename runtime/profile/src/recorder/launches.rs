@@ -1,6 +1,6 @@
-//! Kernels on devices: when a stream began and finished each, by the device's clock.
+//! Kernels and copies of devices: when a stream began and finished each, by the device's clock.
 //!
-//! In: streams, before and after a kernel is submitted to them. Out: pairs of moments, and their times on the host's clock
+//! In: streams, before and after a kernel or a copy is submitted to them. Out: pairs of moments, and their times on the host's clock
 //! when a session ends. The first kernel of a session on a device waits once for the stream, to set the device's clock by the
 //! host's.
 
@@ -72,7 +72,7 @@ fn set_clock(session: u64, device: Device, stream: u64) -> Result<()> {
     Ok(())
 }
 
-/// A kernel on a device.
+/// A kernel on a device, or a copy to or from one.
 struct Launch {
     /// The number of its record.
     record: u64,
@@ -85,11 +85,13 @@ struct Launch {
 #[derive(Default)]
 pub(crate) struct Launches {
     kept: VecDeque<Launch>,
+    /// The record whose submission has begun; a copy that its kernel needs is a part of it.
+    open: Option<u64>,
     /// Kernels that were given back for later ones, or whose moments could not be taken.
     pub lost: u64,
 }
 
-/// A kernel on a device, by the host's clock.
+/// A kernel or copy of a device, by the host's clock.
 pub(crate) struct Timed {
     /// The number of its record.
     pub record: u64,
@@ -100,8 +102,12 @@ pub(crate) struct Timed {
 }
 
 impl Launches {
-    /// A record's kernel is submitted from now on.
+    /// A record's kernel or copy is submitted from now on.
     pub fn begin(&mut self, session: u64, record: u64, device: Device, stream: u64) {
+        if self.open.is_some() {
+            return;
+        }
+        self.open = Some(record);
         if self.kept.len() == MOST {
             self.kept.pop_front();
             self.lost += 1;
@@ -116,6 +122,10 @@ impl Launches {
 
     /// It was submitted.
     pub fn end(&mut self, record: u64, device: Device, stream: u64) {
+        if self.open != Some(record) {
+            return;
+        }
+        self.open = None;
         let last = self.kept.back_mut().filter(|launch| launch.record == record && launch.end.is_none());
         if let Some(launch) = last {
             launch.end = Held::take(device, stream).ok().flatten();

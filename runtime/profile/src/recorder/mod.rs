@@ -4,6 +4,7 @@
 //! its own ring without a lock: it marks itself busy while a span is open, and whoever ends the session waits until no
 //! thread is.
 
+mod barrier;
 pub(crate) mod clock;
 pub(crate) mod launches;
 mod operands;
@@ -122,7 +123,7 @@ impl Local {
     fn occupy(&self) -> bool {
         if self.occupied.get() == 0 {
             // Before the check, in one order for all threads: who ends a session sees the mark, or this thread the end.
-            self.shared.busy.store(true, Ordering::SeqCst);
+            barrier::store_before_load(&self.shared.busy);
             if !is_recording() {
                 self.shared.busy.store(false, Ordering::Release);
                 return false;
@@ -242,7 +243,7 @@ impl SpanListener for Recorder {
         let _ = LOCAL.try_with(|local| {
             local.begin(true, args, |ring, parent| match *span {
                 Span::Call { op, form, args, site } => {
-                    let operands = if shapes { ring.operands.of_call(args) } else { NO_OPERANDS };
+                    let operands = if shapes { ring.operands.of_call(site, args) } else { NO_OPERANDS };
                     Subject { op: Some(op), site: Some(site), operands, ..Subject::new(What::Call(form)) }
                 }
                 Span::Kernel { op, args, outs } => {
@@ -252,6 +253,11 @@ impl SpanListener for Recorder {
                         if shapes { ring.operands.of_kernel(op, args, known(), outs) } else { NO_OPERANDS };
                     let backend = outs.first().map_or(Backend::Cpu, |out| out.device().backend);
                     Subject { op: Some(op), operands, ..Subject::new(What::Kernel(backend)) }
+                }
+                Span::Copy { source, target } => {
+                    let operands = if shapes { ring.operands.of_copy(source, target) } else { NO_OPERANDS };
+                    let name = ring.name(&format!("copy {} to {}", source.device(), target.device()));
+                    Subject { name, operands, ..Subject::new(What::Copy) }
                 }
                 Span::Backward { name, op, .. } => {
                     Subject { op, name: ring.name(name), ..Subject::new(What::Backward) }
@@ -345,6 +351,7 @@ pub(crate) fn begin(capacity: usize, shapes: bool, memory: bool) -> Result<(), (
     if !internals::listen(&RECORDER) {
         return Err(());
     }
+    barrier::prepare();
     SETTINGS.capacity.store(capacity, Ordering::Relaxed);
     SETTINGS.shapes.store(shapes, Ordering::Relaxed);
     SETTINGS.memory.store(memory, Ordering::Relaxed);
@@ -373,6 +380,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Ends the session: the rings with records, and the names of threads whose calls did not end in time, without theirs.
 pub(crate) fn finish() -> (Vec<Ring>, Vec<String>) {
     set_recording(false);
+    barrier::load_after_store();
     let session = SETTINGS.session.load(Ordering::SeqCst);
     let own = LOCAL.try_with(|local| local.shared.clone()).ok();
     let deadline = Instant::now() + PATIENCE;

@@ -1,7 +1,11 @@
 //! Operands of calls, each combination kept once a thread.
 //!
 //! In: arguments and results. Out: a number; the same for the same operator, shapes, strides, dtypes and attributes. A
-//! combination that was seen before allocates nothing.
+//! combination that was seen before allocates nothing, and one that is that of the same place's last call is compared alone.
+
+mod words;
+
+use std::panic::Location;
 
 use opsmith_runtime::arg::Arg;
 use opsmith_runtime::op::OpDef;
@@ -9,15 +13,19 @@ use opsmith_runtime::tensor::Tensor;
 use opsmith_runtime::{Scalar, Text};
 
 use crate::model::{Operands, RecordedArg, TensorShape};
+use words::{Compared, Words, put_arg, put_tensor};
 
 /// The operands that a thread has seen: a hash table whose keys are words, probed without allocating.
-#[derive(Default)]
 pub(crate) struct Interner {
     /// The numbers of combinations where their hashes point, or the next free place after it; [`FREE`] for none. A power of two
     /// of them, of which at most half are taken.
     slots: Vec<u32>,
     /// The hash and the words of each combination.
     keys: Vec<(u64, Box<[u64]>)>,
+    /// For each combination of a call, that of the last kernel with its arguments.
+    kernels: Vec<u32>,
+    /// The numbers of the last combinations of some call sites and kernels, each at the place that [`recent`] gives.
+    recent: Box<[u32; RECENT]>,
     pub seen: Vec<Operands>,
     /// The words of the operands at hand; kept for its capacity.
     words: Vec<u64>,
@@ -25,14 +33,48 @@ pub(crate) struct Interner {
 
 /// A slot without a number.
 const FREE: u32 = u32::MAX;
+/// Places for the last combinations of call sites and kernels; a power of two.
+const RECENT: usize = 256;
+/// First words of keys that no address of an operator is: of calls, and of copies.
+const CALL: u64 = 0;
+const COPY: u64 = 2;
+
+/// The place of the last combination of something with this address.
+#[inline]
+fn recent(address: usize) -> usize {
+    ((address as u64).wrapping_mul(ODD[0]) >> (64 - RECENT.trailing_zeros())) as usize
+}
+
+impl Default for Interner {
+    fn default() -> Interner {
+        Interner {
+            slots: Vec::new(),
+            keys: Vec::new(),
+            kernels: Vec::new(),
+            recent: Box::new([FREE; RECENT]),
+            seen: Vec::new(),
+            words: Vec::new(),
+        }
+    }
+}
 
 impl Interner {
-    /// The number of a call's operands.
-    pub fn of_call(&mut self, args: &[Arg<'_>]) -> u32 {
+    /// The number of a call's operands, by its site.
+    pub fn of_call(&mut self, site: &'static Location<'static>, args: &[Arg<'_>]) -> u32 {
+        let place = recent(std::ptr::from_ref(site).addr());
+        let last = self.recent[place];
+        if self.is(last, |words| {
+            words.word(CALL);
+            args.iter().for_each(|arg| put_arg(words, arg));
+        }) {
+            return last;
+        }
         self.words.clear();
-        self.words.push(0);
+        self.words.push(CALL);
         args.iter().for_each(|arg| put_arg(&mut self.words, arg));
-        self.number(None, args, &[])
+        let number = self.number(None, args, &[]);
+        self.recent[place] = number;
+        number
     }
 
     /// The number of a kernel's operands and results, with its operations; `call` is the number of a call with the same
@@ -44,23 +86,45 @@ impl Interner {
         call: Option<u32>,
         outs: &[Tensor],
     ) -> u32 {
-        self.words.clear();
         // An address is even, so that the first word tells the kind of the key.
-        let address = std::ptr::from_ref(op).addr() as u64;
-        match call {
-            Some(number) => self.words.extend([address | 1, u64::from(number)]),
-            None => {
-                self.words.push(address);
-                args.iter().for_each(|arg| put_arg(&mut self.words, arg));
-            }
+        let address = std::ptr::from_ref(op).addr();
+        let place = recent(address);
+        let last = match call {
+            Some(number) => self.kernels[number as usize],
+            None => self.recent[place],
+        };
+        if self.is(last, |words| put_kernel(words, address as u64, args, call, outs)) {
+            return last;
         }
-        self.words.push(outs.len() as u64);
-        outs.iter().for_each(|out| put_tensor(&mut self.words, out));
-        self.number(Some(op), args, outs)
+        self.words.clear();
+        put_kernel(&mut self.words, address as u64, args, call, outs);
+        let number = self.number(Some(op), args, outs);
+        match call {
+            Some(call) => self.kernels[call as usize] = number,
+            None => self.recent[place] = number,
+        }
+        number
+    }
+
+    /// The number of a copy's source and target.
+    pub fn of_copy(&mut self, source: &Tensor, target: &Tensor) -> u32 {
+        self.words.clear();
+        self.words.push(COPY);
+        [source, target].iter().for_each(|tensor| put_tensor(&mut self.words, tensor));
+        self.number(None, &[Arg::Tensor(source)], std::slice::from_ref(target))
+    }
+
+    /// Whether a number is that of the words that are put.
+    #[inline]
+    fn is(&self, number: u32, put: impl FnOnce(&mut Compared<'_>)) -> bool {
+        let Some((_, words)) = self.keys.get(number as usize) else { return false };
+        let mut compared = Compared::with(words);
+        put(&mut compared);
+        compared.are_equal()
     }
 
     /// The number of the words at hand.
-    #[inline]
+    #[cold]
     fn number(&mut self, kernel_of: Option<&'static OpDef>, args: &[Arg<'_>], outs: &[Tensor]) -> u32 {
         let hash = hash(&self.words);
         match self.find(hash) {
@@ -69,7 +133,6 @@ impl Interner {
         }
     }
 
-    #[cold]
     fn add(
         &mut self,
         hash: u64,
@@ -84,12 +147,12 @@ impl Interner {
             flops: kernel_of.and_then(|op| op.flops.of_call(args, outs)),
         });
         self.keys.push((hash, self.words.as_slice().into()));
+        self.kernels.push(FREE);
         self.place(number);
         number
     }
 
     /// The number of the words at hand, if they were seen.
-    #[inline]
     fn find(&self, hash: u64) -> Option<u32> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut slot = hash as usize & mask;
@@ -126,10 +189,28 @@ impl Interner {
     }
 }
 
-/// A hash of words: products of pairs, which do not wait for each other, folded to 64 bits.
+/// The words of a kernel: of its operator, its arguments or the call that has them, and its results.
 #[inline]
+fn put_kernel(words: &mut impl Words, address: u64, args: &[Arg<'_>], call: Option<u32>, outs: &[Tensor]) {
+    match call {
+        Some(number) => {
+            words.word(address | 1);
+            words.word(u64::from(number));
+        }
+        None => {
+            words.word(address);
+            args.iter().for_each(|arg| put_arg(words, arg));
+        }
+    }
+    words.word(outs.len() as u64);
+    outs.iter().for_each(|out| put_tensor(words, out));
+}
+
+/// Odd numbers without a pattern, by which hashes multiply.
+const ODD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
+
+/// A hash of words: products of pairs, which do not wait for each other, folded to 64 bits.
 fn hash(words: &[u64]) -> u64 {
-    const ODD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
     let folded = |a: u64, b: u64| {
         let product = u128::from(a ^ ODD[0]) * u128::from(b ^ ODD[1]);
         product as u64 ^ (product >> 64) as u64
@@ -223,91 +304,6 @@ fn rust(arg: &Arg<'_>) -> Option<String> {
     })
 }
 
-fn put_tensor(words: &mut Vec<u64>, tensor: &Tensor) {
-    let layout = tensor.layout();
-    let device = tensor.device();
-    words.push(
-        (layout.sizes.len() as u64) << 32 | (device.backend.index() as u64) << 16 | tensor.dtype() as u64,
-    );
-    words.push(device.index as u64);
-    words.extend(layout.sizes.iter().map(|&size| size as u64));
-    words.extend(layout.strides.iter().map(|&stride| stride as u64));
-}
-
-fn put_scalar(words: &mut Vec<u64>, scalar: &Scalar) {
-    match scalar {
-        Scalar::Bool(value) => words.extend([0, u64::from(*value)]),
-        Scalar::Int(value) => words.extend([1, *value as u64]),
-        Scalar::Float(value) => words.extend([2, value.to_bits()]),
-        Scalar::Complex(value) => words.extend([3, value.re.to_bits(), value.im.to_bits()]),
-    }
-}
-
-fn put_text(words: &mut Vec<u64>, text: &str) {
-    words.push(text.len() as u64);
-    words.extend(text.as_bytes().chunks(8).map(|chunk| {
-        let mut bytes = [0; 8];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(bytes)
-    }));
-}
-
-/// Appends words that no other argument gives.
-fn put_arg(words: &mut Vec<u64>, arg: &Arg<'_>) {
-    match arg {
-        Arg::None => words.push(0),
-        Arg::Tensor(tensor) => {
-            words.push(1);
-            put_tensor(words, tensor);
-        }
-        Arg::Tensors(tensors) => {
-            words.extend([2, tensors.len() as u64]);
-            tensors.iter().for_each(|tensor| put_tensor(words, tensor));
-        }
-        Arg::OptionalTensors(tensors) => {
-            words.extend([3, tensors.len() as u64]);
-            for tensor in *tensors {
-                words.push(u64::from(tensor.is_some()));
-                tensor.iter().for_each(|tensor| put_tensor(words, tensor));
-            }
-        }
-        Arg::Bool(value) => words.extend([4, u64::from(*value)]),
-        Arg::Int(value) => words.extend([5, *value as u64]),
-        Arg::Float(value) => words.extend([6, value.to_bits()]),
-        Arg::Scalar(value) => {
-            words.push(7);
-            put_scalar(words, value);
-        }
-        Arg::Str(value) => {
-            words.push(8);
-            put_text(words, value);
-        }
-        Arg::Ints(values) => {
-            words.extend([9, values.len() as u64]);
-            words.extend(values.iter().map(|&value| value as u64));
-        }
-        Arg::Floats(values) => {
-            words.extend([10, values.len() as u64]);
-            words.extend(values.iter().map(|value| value.to_bits()));
-        }
-        Arg::Bools(values) => {
-            words.extend([11, values.len() as u64]);
-            words.extend(values.iter().map(|&value| u64::from(value)));
-        }
-        Arg::Scalars(values) => {
-            words.extend([12, values.len() as u64]);
-            values.iter().for_each(|value| put_scalar(words, value));
-        }
-        Arg::DType(value) => words.extend([13, *value as u64]),
-        // Which generator it is, is no property of the call.
-        Arg::Generator(_) => words.push(14),
-        other => {
-            words.push(15);
-            put_text(words, &text(other));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,8 +312,9 @@ mod tests {
     fn equal_operands_have_one_number_and_others_another() {
         let mut interner = Interner::default();
         // More than the table has at first, so that it grows.
+        let site = Location::caller();
         let number = |interner: &mut Interner, size: i64| {
-            interner.of_call(&[Arg::Int(size), Arg::Ints(&[1, size]), Arg::Bool(size % 2 == 0)])
+            interner.of_call(site, &[Arg::Int(size), Arg::Ints(&[1, size]), Arg::Bool(size % 2 == 0)])
         };
         let first: Vec<u32> = (0..1000).map(|size| number(&mut interner, size)).collect();
         assert_eq!(first, (0..1000).collect::<Vec<u32>>());
@@ -327,7 +324,12 @@ mod tests {
         assert_eq!(interner.seen[7].text(), "7, [1, 7], false");
         // The order of words counts, and where a list ends.
         let lists = [[&[1, 2][..], &[3]], [&[1], &[2, 3]], [&[2, 1], &[3]]];
-        let numbers = lists.map(|[a, b]| interner.of_call(&[Arg::Ints(a), Arg::Ints(b)]));
+        let numbers = lists.map(|[a, b]| interner.of_call(site, &[Arg::Ints(a), Arg::Ints(b)]));
         assert_eq!(numbers, [1000, 1001, 1002]);
+        // As the last of the site: a part of it, and more than it, are others.
+        let list = |interner: &mut Interner, list: &[i64]| interner.of_call(site, &[Arg::Ints(list)]);
+        let numbers = [&[4, 5][..], &[4], &[4, 5, 6], &[4, 5]].map(|each| list(&mut interner, each));
+        assert_eq!(numbers, [1003, 1004, 1005, 1003]);
+        assert_eq!(interner.of_call(site, &[Arg::Ints(&[4, 5]), Arg::None]), 1006);
     }
 }

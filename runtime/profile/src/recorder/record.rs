@@ -14,6 +14,8 @@ pub(crate) enum What {
     Call(Form),
     /// A kernel of an operator, on devices of a backend.
     Kernel(Backend),
+    /// A copy between two devices.
+    Copy,
     /// A node of backward, of an operator if it is one.
     Backward,
     /// A step of a graph.
@@ -37,7 +39,7 @@ pub(crate) struct Subject {
     pub what: What,
     /// The operator, of a call, a kernel, a step, and of most nodes of backward.
     pub op: Option<&'static OpDef>,
-    /// The name of a node of backward or of a range.
+    /// The name of a copy, a node of backward or a range.
     pub name: Name,
     /// The site in this program, or else the text of one.
     pub site: Option<&'static Location<'static>>,

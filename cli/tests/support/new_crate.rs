@@ -1,0 +1,79 @@
+//! A crate that `opsmith init` made, in a folder that is removed at the end, and cargo in it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::support::{Run, opsmith};
+
+/// A folder that is removed at the end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Scratch {
+        let folder = std::env::temp_dir().join(format!("opsmith-{name}-{}", std::process::id()));
+        // An interrupted run may have left one.
+        _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Scratch(folder)
+    }
+
+    pub fn path(&self, inside: &str) -> String {
+        self.0.join(inside).display().to_string()
+    }
+
+    pub fn read(&self, inside: &str) -> String {
+        std::fs::read_to_string(self.0.join(inside)).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A folder that cannot be removed stays among the temporary files.
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn init(scratch: &Scratch) -> String {
+    let folder = scratch.path("my-ops");
+    let run = opsmith(&["init", &folder]);
+    run.assert_parts(&[
+        "made the crate `my-ops` in ",
+        "  Cargo.toml\n",
+        "  tests/ops.rs\n",
+        "  tests/checks.rs\n",
+        "  tests/allocations.rs\n",
+        "next: cd ",
+    ]);
+    assert_eq!((run.status, &*run.stderr), (Some(0), ""));
+    folder
+}
+
+/// Runs cargo in the new crate, with the workspace's compiled dependencies.
+pub fn cargo(folder: &str, arguments: &[&str]) -> Run {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("CARGO_TERM_COLOR", "never")
+        .env("CARGO_TARGET_DIR", target())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Run { stdout: text(output.stdout), stderr: text(output.stderr), status: output.status.code() }
+}
+
+/// The folder that the command under test was built in.
+pub fn target() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap().to_owned()
+}
+
+/// A new crate with the workspace's versions and profiles, so that its compiled crates are used again.
+pub fn init_with_versions(scratch: &Scratch) -> String {
+    let folder = init(scratch);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    std::fs::copy(root.join("Cargo.lock"), Path::new(&folder).join("Cargo.lock")).unwrap();
+    let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let profiles = &workspace[workspace.find("[profile.dev]").unwrap()..];
+    let manifest = scratch.read("my-ops/Cargo.toml");
+    std::fs::write(Path::new(&folder).join("Cargo.toml"), format!("{manifest}\n{profiles}")).unwrap();
+    folder
+}
