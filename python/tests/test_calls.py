@@ -131,8 +131,14 @@ def test_every_function_has_a_signature_and_is_described():
         signature = inspect.signature(function)
         assert all(not one.startswith("_") for one in signature.parameters), name
         assert function.__doc__ and function.__name__ == name, name
+        for part in ("Parameters\n---", "Notes\n---", "Gradients: ", "qual inputs", "Declared at "):
+            assert part in function.__doc__, f"{name}: {part!r} is not in\n{function.__doc__}"
     text = pydoc.render_doc(opsmith.add, renderer=pydoc.plaintext)
     assert "add(input, other, *, alpha=1, out=None)" in text and "Parameters" in text
+    text = opsmith.gelu.__doc__
+    for part in ("CPU: computes in float16, bfloat16, float32, float64", "Gradients: of `input`.", "By name also `x`."):
+        assert part in text, text
+    assert "Not deterministic" not in text and "Gradients: those of the operators" in opsmith.log_softmax.__doc__
 
 
 def test_every_method_is_a_function_too():

@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-use opsmith::profile::{AveragesRow, Event, Group, Kind, Profile, ProfileOptions, SortBy, profile_with};
+use opsmith::profile::{
+    AveragesRow, Event, Group, Kind, Limits, Profile, ProfileOptions, SortBy, profile_with,
+};
 use opsmith::{Device, Tensor, TensorOps};
 use profile_support::{alone, ones};
 use serde_json::Value as Json;
@@ -65,6 +67,7 @@ fn work() -> Result<(), Failure> {
     times(&profile)?;
     table(&profile)?;
     files(&profile)?;
+    copies()?;
     // Moments are used again, and a session without work on devices has none.
     let ((), nothing) = profile_with(ProfileOptions::new(), || drop(ones(&[3])))?;
     assert!(nothing.devices.is_empty() && nothing.device_spans.is_empty());
@@ -102,6 +105,64 @@ fn times(profile: &Profile) -> Result<(), Failure> {
     }
     assert!(profile.device_spans.is_sorted_by(|a, b| a.end_ns() <= b.start_ns));
     assert!(profile.device_spans.iter().any(|span| span.duration_ns > 0));
+    Ok(())
+}
+
+/// Copies from the host and to it have their part of the stream's time, bytes and places in tables and traces; the device's
+/// limits are measured once, and kernels have their share of them.
+fn copies() -> Result<(), Failure> {
+    const BYTES: u64 = 64 * 256 * 4;
+    let host = ones(&[64, 256]);
+    let (result, profile) = profile_with(ProfileOptions::new().limits(true), || {
+        let there = host.to_device(DEVICE)?;
+        there.mul(&there)?.to_device(Device::CPU)
+    })?;
+    assert_eq!(result?.to_vec::<f32>()?, [1.0; 64 * 256]);
+    assert!(profile.notes.is_empty(), "{:?}", profile.notes);
+    let names = ["copy cpu to cuda:0", "copy cuda:0 to cpu"];
+    let spans: Vec<(&str, Kind)> = profile
+        .device_spans
+        .iter()
+        .map(|span| &profile.events[span.event as usize])
+        .map(|event| (profile.name_of(event), event.kind))
+        .collect();
+    let [first, (_, Kind::Kernel), last] = spans[..] else { panic!("{spans:?}") };
+    assert_eq!([first, last], names.map(|name| (name, Kind::Copy)));
+    for group in [Group::Operator, Group::Kernel] {
+        let averages = profile.key_averages(group);
+        for name in names {
+            let row = row(&averages.rows, name)?;
+            assert_eq!((row.calls, row.moved, row.flops), (1, BYTES, 0));
+            assert!(row.device_self_ns > 0 && row.device_self_ns == row.device_total_ns, "{row:?}");
+        }
+    }
+    let mut text = Vec::new();
+    profile.write_trace(&mut text)?;
+    let trace: Json = serde_json::from_slice(&text)?;
+    let events = trace["traceEvents"].as_array().ok_or("no events")?;
+    let copies: Vec<&Json> = events.iter().filter(|event| event["cat"] == "gpu_memcpy").collect();
+    assert_eq!(copies.iter().map(|copy| copy["name"].as_str()).collect::<Vec<_>>(), names.map(Some));
+    for copy in copies {
+        assert!(copy["pid"] == 2 && copy["tid"] == 0 && copy["args"]["bytes"] == BYTES, "{copy}");
+    }
+    let mut binary = Vec::new();
+    profile.write_perfetto(&mut binary)?;
+    assert_eq!(trace::slices(&binary)?.len(), profile.events.len() + profile.device_spans.len());
+
+    let limits = profile.limits.as_ref().ok_or("no limits")?;
+    let of_device = limits.of_device("cuda:0").ok_or("no limits of the device")?;
+    assert!(of_device.copy_gb_s > 0.0 && of_device.gflop_s > 0.0, "{of_device:?}");
+    // They are those that are kept for the next program, and are not measured again.
+    let kept = Path::new(&std::env::var("OPSMITH_CACHE_DIR")?).join("device-limits.json");
+    let kept: Json = serde_json::from_slice(&std::fs::read(kept)?)?;
+    assert_eq!(kept[0]["limits"]["copy_gb_s"], of_device.copy_gb_s);
+    assert_eq!(Limits::clone(limits).with_device(DEVICE)?.devices, limits.devices);
+    let averages = profile.key_averages(Group::Operator);
+    assert!(row(&averages.rows, "mul.Tensor")?.least_ns > 0.0 && averages.table().contains("of limit"));
+    assert!(profile.report().contains("aria-label=\"Roofline of cuda:0\""));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("copies.profile.json");
+    profile.save(&path)?;
+    assert_eq!(format!("{:?}", Profile::load(&path)?), format!("{profile:?}"));
     Ok(())
 }
 

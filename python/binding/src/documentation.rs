@@ -268,16 +268,21 @@ fn describe(text: &mut String, overloads: &Overloads) {
         for constraint in def.constraints {
             _ = writeln!(text, "    Must be {constraint}.");
         }
+        let others: Vec<String> =
+            def.aliases.iter().filter(|alias| **alias != name).map(|alias| format!("`{alias}`")).collect();
+        if !others.is_empty() {
+            _ = writeln!(text, "    By name also {}.", others.join(", "));
+        }
         known.push(name);
     }
     if takes_out(overloads) {
         text.push_str("out : a tensor, optional\n    The tensor to write into, which is returned.\n");
     }
     returns(text, first);
+    text.push_str("\nNotes\n-----\n");
+    facts(text, first);
     if overloads.candidates.len() > 1 {
-        text.push_str(
-            "\nNotes\n-----\nIt has several overloads; a call uses the one that takes its arguments:\n\n",
-        );
+        text.push_str("\nIt has several overloads; a call uses the one that takes its arguments:\n\n");
         for (op, _) in &overloads.candidates {
             _ = writeln!(text, "    {}", op.schema.text);
         }
@@ -287,6 +292,49 @@ fn describe(text: &mut String, overloads: &Overloads) {
     {
         example(text, overloads, first, sample);
     }
+}
+
+/// Dtypes, gradient, determinism, versions and the place of the entry, a sentence each.
+fn facts(text: &mut String, op: &OpDef) {
+    for backend in Backend::ALL {
+        let dtypes: Vec<&str> = op.kernels.dtypes(backend).iter().map(DType::name).collect();
+        if !dtypes.is_empty() {
+            let source = match op.kernels.source(backend) {
+                "" => String::new(),
+                source => format!(", by the kernel `{source}`"),
+            };
+            _ = writeln!(text, "{}: computes in {}{source}.", backend.key(), dtypes.join(", "));
+        }
+    }
+    if op.composite.is_some() {
+        text.push_str("It is a composition of other operators.\n");
+    }
+    let has_formula = |index: usize| {
+        let formulas = op.grad.into_iter().flat_map(|grad| grad.formulas);
+        formulas.flat_map(|formula| formula.arguments).any(|argument| usize::from(*argument) == index)
+    };
+    let with_formula: Vec<String> = (0..op.schema.args.len())
+        .filter(|index| has_formula(*index))
+        .map(|index| format!("`{}`", argument_name(&op.schema.args[index])))
+        .collect();
+    text.push_str(&match (with_formula.is_empty(), op.composite.is_some()) {
+        (false, _) => format!("Gradients: of {}.\n", with_formula.join(", ")),
+        (true, true) => "Gradients: those of the operators that it calls.\n".to_owned(),
+        (true, false) => "Gradients: none.\n".to_owned(),
+    });
+    text.push_str(match op.facts.deterministic {
+        true => "Equal inputs give equal results, whatever the number of threads.\n",
+        false => "Not deterministic: equal inputs may give other results.\n",
+    });
+    if let Some(version) = op.facts.since {
+        _ = writeln!(text, "Since version {version}.");
+    }
+    if let Some(deprecated) = op.facts.deprecated {
+        let since = deprecated.since.map_or(String::new(), |version| format!(" since version {version}"));
+        let instead = deprecated.instead.map_or(String::new(), |name| format!("; use `{name}`"));
+        _ = writeln!(text, "Deprecated{since}{instead}.");
+    }
+    _ = writeln!(text, "Declared at {}.", op.location);
 }
 
 fn returns(text: &mut String, op: &OpDef) {
