@@ -32,7 +32,7 @@ struct Sizes<'py> {
 }
 
 /// An argument before it is bound: the value that stands for it, and its description if it has sizes.
-enum Described {
+pub enum Described {
     Plain,
     Int(Size),
     Ints(Vec<Size>),
@@ -90,11 +90,27 @@ pub fn run<'py>(
     let keywords: Vec<(&str, Value)> =
         keywords.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     forget();
-    let context = &mut sizes.context;
-    let outputs = internals::with_bound(op, &values, &keywords, |bound: &[Arg<'_>]| {
+    let outputs = outputs(op, &values, &keywords, &described, &mut sizes.context);
+    let outputs = outputs.or_raise(py)?;
+    sizes.assure(py, op)?;
+    sizes.results(py, op, outputs)
+}
+
+/// Infers a call: `described` has an item for each argument of the signature, whose sizes stand for those of its value.
+///
+/// # Errors
+/// If the arguments do not fit, and errors of inference.
+pub fn outputs(
+    op: &'static OpDef,
+    values: &[Value],
+    keywords: &[(&str, Value)],
+    described: &[Described],
+    context: &mut Context,
+) -> opsmith_runtime::Result<OutputsMeta> {
+    internals::with_bound(op, values, keywords, |bound: &[Arg<'_>]| {
         let args: Vec<ArgumentMeta<'_>> = bound
             .iter()
-            .zip(&described)
+            .zip(described)
             .map(|(arg, described)| described.as_argument().unwrap_or(ArgumentMeta::Plain(*arg)))
             .collect();
         match infer(op, &args, context)? {
@@ -105,10 +121,7 @@ pub fn run<'py>(
                     .with_help("call it on tensors with elements"))
             }
         }
-    });
-    let outputs = outputs.or_raise(py)?;
-    sizes.assure(py, op)?;
-    sizes.results(py, op, outputs)
+    })
 }
 
 /// A tensor in the place of one that is only described.

@@ -7,6 +7,7 @@ mod definition;
 mod exchange;
 mod infer;
 mod kernel;
+mod onnxruntime;
 mod pull;
 mod xla;
 
@@ -17,5 +18,6 @@ use pyo3::prelude::*;
 /// Adds the classes and functions.
 pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     definition::install(module)?;
+    onnxruntime::install(module)?;
     xla::install(module)
 }
