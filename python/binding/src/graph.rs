@@ -175,6 +175,12 @@ impl PyGraph {
         self.0.save(folder).or_raise(py)
     }
 
+    /// Writes the graph as a model of ONNX. Operators that ONNX lacks are nodes of the domain of their library, which
+    /// `opsmith.onnxruntime` runs.
+    fn save_onnx(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        opsmith_onnx::save_onnx(&self.0, path).or_raise(py)
+    }
+
     /// Reads a graph from a folder.
     #[staticmethod]
     fn load(py: Python<'_>, folder: PathBuf) -> PyResult<PyGraph> {

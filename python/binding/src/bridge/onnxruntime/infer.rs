@@ -58,6 +58,7 @@ pub fn infer(op: &'static OpDef, attributes: &Attributes, inputs: Vec<Option<Kno
     for (name, given) in attributes.bound(op, inputs)? {
         let Some(place) = op.argument(name) else { continue };
         let (value, description) = match given {
+            Given::Absent => (Value::None, Described::Plain),
             Given::One(known) => {
                 (Value::Tensor(placeholder()?), Described::Tensor(meta(&mut context, &known)))
             }

@@ -93,6 +93,7 @@ impl Node {
                     (name, Value::Tensors(list.into_iter().flatten().collect()))
                 }
                 Given::List(list) => (name, Value::OptionalTensors(list)),
+                Given::Absent => (name, Value::None),
             });
         }
         let mut found: Vec<Tensor> = Vec::new();

@@ -155,10 +155,12 @@ pub fn attributes(api: Api, source: Source, op: &'static OpDef) -> Result<Attrib
 pub enum Given<T> {
     One(T),
     List(Vec<Option<T>>),
+    /// An absent tensor, which the signature leaves to calls.
+    Absent,
 }
 
 impl Attributes {
-    /// The inputs of a node by argument; absent ones are left out.
+    /// The inputs of a node by argument; those that have a default are left out if they are absent.
     ///
     /// # Errors
     /// If there are too many or too few.
@@ -171,7 +173,8 @@ impl Attributes {
             match def.ty.kind {
                 ArgKind::Tensor => match rest.next().flatten() {
                     Some(tensor) => found.push((def.name, Given::One(tensor))),
-                    None if def.ty.optional || def.default.is_some() => {}
+                    None if def.default.is_some() => {}
+                    None if def.ty.optional => found.push((def.name, Given::Absent)),
                     None => {
                         return Err(Error::argument(format!("the node has no input `{}`", def.name))
                             .with_help(format!("the signature is {}", op.schema.text)));
