@@ -68,6 +68,35 @@ class Entry:
             return "a result may be absent"
         return None
 
+    def bound(self, args: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+        """Arguments by their names in the signature."""
+        positional = [name for name, *_, keyword in self.arguments if not keyword]
+        known = {name for name, *_ in self.arguments}
+        given = dict(zip(positional, args))
+        if len(args) > len(positional) or set(named) - known or set(named) & set(given):
+            raise TypeError(f"the arguments do not fit `{self.definition.schema}`")
+        return {**given, **named}
+
+    def filled(self, tensors: Sequence[Any], named: dict[str, Any], lengths: Sequence[int] = ()) -> dict[str, Any]:
+        """Arguments by name, of which tensors are given one after the other in the order of the signature, those of lists too.
+        `lengths` are those of the lists; a list takes all that is left without one. An argument that `named` has is no tensor
+        among these."""
+        given, rest, left = dict(named), list(tensors), list(lengths)
+        for name, kind, _, optional, default, _ in self.arguments:
+            if kind not in _TENSORS or name in named:
+                continue
+            if kind != "Tensor":
+                length = left.pop(0) if left else len(rest)
+                given[name], rest = rest[:length], rest[length:]
+            elif rest:
+                given[name] = rest.pop(0)
+            elif optional and not default:
+                given[name] = None
+            elif not default:
+                raise TypeError(f"the tensor `{name}` is missing\n  help: the signature is {self.definition.schema}")
+        if rest or set(given) - {name for name, *_ in self.arguments}:
+            raise TypeError(f"the arguments do not fit `{self.definition.schema}`")
+        return given
 
     def calls(self) -> Iterator[tuple[list[Any], dict[str, Any]]]:
         """The arguments of the definition's samples, by position and by name. ``MISSING`` stands for a default between others."""

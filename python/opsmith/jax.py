@@ -165,19 +165,10 @@ class Function:
     def __repr__(self) -> str:
         return f"<opsmith.jax operator {self.entry.definition.schema}>"
 
-    def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        """Arguments by their names in the signature."""
-        positional = [name for name, *_, keyword in self.entry.arguments if not keyword]
-        known = {name for name, *_ in self.entry.arguments}
-        given = dict(zip(positional, args))
-        if len(args) > len(positional) or set(named) - known or set(named) & set(given):
-            raise TypeError(f"the arguments do not fit `{self.entry.definition.schema}`")
-        return {**given, **named}
-
     def fits(self, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
         """Whether arrays and numbers are where the signature has them."""
         try:
-            given = self._bound(args, named)
+            given = self.entry.bound(args, named)
         except TypeError:
             return False
         for name, kind, _, optional, default, _ in self.entry.arguments:
@@ -202,7 +193,7 @@ class Function:
         return True
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        arguments = Arguments(self.entry, self._bound(args, named))
+        arguments = Arguments(self.entry, self.entry.bound(args, named))
         results = self._differentiable(arguments)(*arguments.arrays)
         if self.is_list:
             return list(results)
