@@ -4,8 +4,8 @@
 use opsmith::autograd::{self, Options};
 use opsmith::graph::{Graph, Passes};
 use opsmith::{
-    AmaxOptions, DType, Generator, LayerNormOptions, MeanDimOptions, Result, RmsNormOptions, SumDimOptions, Tensor,
-    TensorOps, VectorNormOptions,
+    AmaxOptions, DType, Generator, LayerNormOptions, MeanDimOptions, Result, RmsNormOptions, SumDimOptions,
+    Tensor, TensorOps, VectorNormOptions,
 };
 
 fn numbers(shape: &[i64], seed: u64) -> Tensor {
@@ -157,8 +157,7 @@ fn operators_of_lines_join_their_neighbours() {
 #[test]
 fn gradients_of_lines() {
     let function = |x: &[Tensor]| {
-        let leaves: Vec<Tensor> =
-            x.iter().map(|x| x.detach().requires_grad_(true)).collect::<Result<_>>()?;
+        let leaves: Vec<Tensor> = x.iter().map(|x| x.detach().requires_grad_(true)).collect::<Result<_>>()?;
         let options = LayerNormOptions::new().weight(&leaves[1]).bias(&leaves[2]);
         let normal = opsmith::layer_norm_with(&leaves[0].mul(2.0)?, [x[1].size(0)?], options)?;
         let loss = normal.gelu()?.softmax(-1)?.mul(&x[0])?.add(&normal.log_softmax(-1)?)?.sum()?;

@@ -22,7 +22,7 @@ mod generated {
         };
         use ::opsmith::runtime::{
             DType, DTypeSet, constraint::{Constraint, Literal},
-            facts::{Deprecated, Facts, NumberUse, ValueUse},
+            facts::{Deprecated, Facts, Lines, NumberUse, ValueUse},
             op::{
                 ArgDef, ArgKind, Combination, DefaultValue,
                 ElementType::{Any, Dispatch, Fixed, NotTensor, Real},

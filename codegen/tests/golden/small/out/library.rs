@@ -28,7 +28,7 @@ pub static LIBRARY: Library = Library {
     namespaces: &[],
     known_as: &[],
     unlike: &[],
-    fingerprint: "6a13ce91534de301",
+    fingerprint: "6eeeca3056984922",
 };
 
 rt::library::register!(& LIBRARY);
