@@ -76,7 +76,7 @@ use opsmith::profile::{ProfileOptions, profile_with, range};
 use opsmith::{Result, TensorOps};
 
 fn work() -> Result<f64> {
-    let x = opsmith::arange(4096)?.mul(0.37)?.sin()?;
+    let x = opsmith::arange(2048)?.mul(0.37)?.sin()?;
     let mut total = 0.0;
     for _ in 0..6 {
         let _step = range("step");
@@ -153,7 +153,7 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
         "explain",
         "highest_so_far",
         "--shapes",
-        "4096",
+        "2048",
         "--spec",
         &spec,
         "--builds-on",
@@ -206,7 +206,7 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
 fn two_builds_are_compared(scratch: &Scratch, before: &str, after: &str) {
     let picture = scratch.path("curves.svg");
     let output = Command::new(env!("CARGO_BIN_EXE_opsmith"))
-        .args(["profile", "compare", "highest_so_far", "--shapes", "256", "--shapes", "4096"])
+        .args(["profile", "compare", "highest_so_far", "--shapes", "256", "--shapes", "2048"])
         .args(["--in", before, "--in", after, "--cargo-profile", "dev", "-o", &picture])
         .env("CARGO_TARGET_DIR", target())
         .env("CARGO_NET_OFFLINE", "true")
@@ -216,7 +216,7 @@ fn two_builds_are_compared(scratch: &Scratch, before: &str, after: &str) {
     assert!(output.status.success(), "{text}{errors}");
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["Shapes", before, after, "ratio"], "{text}");
-    assert_eq!((rows[2][0], rows[3][0]), ("256", "4096"), "{text}");
+    assert_eq!((rows[2][0], rows[3][0]), ("256", "2048"), "{text}");
     let ratio: f64 = rows[3].last().unwrap().parse().unwrap();
     assert!(ratio < 1.0, "{text}");
     let picture = scratch.read("curves.svg");
