@@ -175,9 +175,15 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
     let slow = repeat();
     assert!(slow.contains(" calls, median "), "{slow}");
 
-    // Both builds side by side: a copy of the crate keeps the slow kernel.
+    // Both builds side by side: a copy of the crate keeps the slow kernel. Its version is another, so that cargo tells them apart although
+    // both are compiled in one folder; else the command would compile all dependencies for the second.
     let kept = scratch.path("before/my-ops");
     copy(Path::new(&folder), Path::new(&kept));
+    let manifest = std::fs::read_to_string(Path::new(&kept).join("Cargo.toml")).unwrap();
+    write(&kept, "Cargo.toml", &manifest.replacen("version = \"0.1.0\"", "version = \"0.0.1\"", 1));
+    let lock = std::fs::read_to_string(Path::new(&kept).join("Cargo.lock")).unwrap();
+    let own = "name = \"my-ops\"\nversion = ";
+    write(&kept, "Cargo.lock", &lock.replacen(&format!("{own}\"0.1.0\""), &format!("{own}\"0.0.1\""), 1));
 
     // Mend, and see that the result is the same.
     write(&folder, "src/kernels/highest.rs", MENDED);

@@ -3,6 +3,7 @@
 //! In: crates that have the operator, sizes, attributes. Out: a table, and a picture of the curves. Each crate runs a program that
 //! is put into its `examples` for as long as it runs, so that it is built as the crate's own programs are.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,9 +55,13 @@ const NAME: &str = "opsmith_compare";
 pub fn run(compare: &Compare) -> Result<()> {
     let mut comparison = comparison(compare)?;
     let mut curves = Vec::new();
+    let mut builds: Vec<Build> = Vec::new();
     for folder in &compare.folders {
-        comparison.library = library(folder)?;
-        let times = times(folder, &comparison.program(), &compare.cargo_profile)?;
+        let build = Build::read(folder, &builds)?;
+        comparison.library.clone_from(&build.library);
+        let times =
+            times(folder, &comparison.program(), &compare.cargo_profile, build.own_target.as_deref())?;
+        builds.push(build);
         for device in &compare.device {
             let name = match (compare.folders.len(), compare.device.len()) {
                 (1, _) => device.clone(),
@@ -135,18 +140,60 @@ fn device(text: &str) -> Result<String> {
     }
 }
 
-/// The library of the crate in a folder, as Rust names it.
-fn library(folder: &Path) -> Result<String> {
-    let manifest = folder.join("Cargo.toml");
+/// A crate, and the folders by which cargo tells builds apart.
+struct Build {
+    /// Its library, as Rust names it.
+    library: String,
+    /// The workspace's folder, and the names and versions of its crates.
+    workspace: String,
+    members: BTreeSet<String>,
+    /// Cargo's folder for what it compiles, and another one in place of it.
+    target: PathBuf,
+    own_target: Option<PathBuf>,
+}
+
+impl Build {
+    /// The crate in a folder, to be built after others.
+    fn read(folder: &Path, others: &[Build]) -> Result<Build> {
+        let manifest = folder.join("Cargo.toml");
+        let facts = facts(folder, &manifest)?;
+        let library = library(folder, &manifest, &facts)?;
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let packages = facts["packages"].as_array().into_iter().flatten();
+        let members =
+            packages.map(|one| format!("{} {}", text(&one["name"]), text(&one["version"]))).collect();
+        let (workspace, target) = (text(&facts["workspace_root"]), text(&facts["target_directory"]).into());
+        let mut build = Build { library, workspace, members, target, own_target: None };
+        if others.iter().any(|other| build.is_taken_for(other)) {
+            build.own_target = Some(build.target.join(format!("opsmith-compare-{}", others.len())));
+        }
+        Ok(build)
+    }
+
+    /// Whether cargo takes crates of one for those of the other: it knows crates of a workspace by their place in it, so two copies of one
+    /// that share a folder of compiled crates, as `CARGO_TARGET_DIR` says, would both run what was built first.
+    fn is_taken_for(&self, other: &Build) -> bool {
+        self.target == other.target
+            && self.workspace != other.workspace
+            && !self.members.is_disjoint(&other.members)
+    }
+}
+
+/// The facts of cargo about the workspace of a crate.
+fn facts(folder: &Path, manifest: &Path) -> Result<serde_json::Value> {
     let output = cargo()
         .args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"])
-        .arg(&manifest)
+        .arg(manifest)
         .output()
         .context("cannot run cargo")?;
     if !output.status.success() {
         bail!("{}: {}", folder.display(), String::from_utf8_lossy(&output.stderr).trim());
     }
-    let facts: serde_json::Value = serde_json::from_slice(&output.stdout).context("cargo's metadata")?;
+    serde_json::from_slice(&output.stdout).context("cargo's metadata")
+}
+
+/// The library of a crate, as Rust names it.
+fn library(folder: &Path, manifest: &Path, facts: &serde_json::Value) -> Result<String> {
     let own = manifest.canonicalize().with_context(|| format!("cannot read {}", manifest.display()))?;
     let packages = facts["packages"].as_array().into_iter().flatten();
     let package = packages.into_iter().find(|package| {
@@ -213,15 +260,16 @@ impl Drop for Example {
     }
 }
 
-fn times(folder: &Path, program: &str, cargo_profile: &str) -> Result<Vec<Timing>> {
+fn times(folder: &Path, program: &str, cargo_profile: &str, target: Option<&Path>) -> Result<Vec<Timing>> {
     let example = Example::write(folder, program)?;
     eprintln!("{}: building and timing", folder.display());
-    let output = cargo()
-        .args(["run", "--quiet", "--profile", cargo_profile, "--example", NAME, "--manifest-path"])
-        .arg(folder.join("Cargo.toml"))
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
+    let mut run = cargo();
+    run.args(["run", "--quiet", "--profile", cargo_profile, "--example", NAME, "--manifest-path"])
+        .arg(folder.join("Cargo.toml"));
+    if let Some(target) = target {
+        run.arg("--target-dir").arg(target);
+    }
+    let output = run.stderr(std::process::Stdio::inherit()).output().context("cannot run cargo")?;
     drop(example);
     if !output.status.success() {
         bail!("{}: the program did not end well; its messages are above", folder.display());
@@ -232,6 +280,22 @@ fn times(folder: &Path, program: &str, cargo_profile: &str) -> Result<Vec<Timing
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_of_a_workspace_are_built_apart() {
+        let build = |workspace: &str, member: &str, target: &str| Build {
+            library: "shop".to_owned(),
+            workspace: workspace.to_owned(),
+            members: BTreeSet::from([member.to_owned()]),
+            target: target.into(),
+            own_target: None,
+        };
+        let first = build("/before", "shop 0.1.0", "/target");
+        assert!(build("/after", "shop 0.1.0", "/target").is_taken_for(&first));
+        assert!(!build("/after", "shop 0.1.0", "/after/target").is_taken_for(&first));
+        assert!(!build("/after", "shop 0.2.0", "/target").is_taken_for(&first));
+        assert!(!build("/before", "shop 0.1.0", "/target").is_taken_for(&first));
+    }
 
     #[test]
     fn sizes_attributes_and_devices_are_read() {
