@@ -17,6 +17,7 @@ use crate::driver;
 use crate::launch;
 use crate::marks;
 use crate::movement::{self, Place};
+use crate::properties::properties;
 use crate::stream;
 
 struct Cuda;
@@ -31,7 +32,7 @@ fn place(queue: Queue) -> Result<Place> {
 // stream has passed the point; bytes of the host are copied before `transfer` returns.
 unsafe impl DeviceRuntime for Cuda {
     fn model(&self, index: u16) -> String {
-        crate::properties(index).map(|properties| properties.name).unwrap_or_default()
+        properties(index).map(|properties| properties.name).unwrap_or_default()
     }
 
     fn allocate(&self, index: u16, bytes: usize) -> Result<NonNull<u8>> {

@@ -12,6 +12,7 @@ pub const TABLE: Table = Table {
         ("allocator", &["ticket"]),
         ("stream", &["driver", "ticket"]),
         ("marks", &["driver", "stream"]),
+        ("properties", &["driver"]),
         ("memory", &["allocator", "driver", "settings", "stream"]),
         ("staging", &["driver", "memory", "stream"]),
         ("status", &["driver", "memory", "stream"]),
@@ -19,7 +20,7 @@ pub const TABLE: Table = Table {
         ("launch", &["compile", "driver", "status", "stream"]),
         ("device", &["compile", "driver", "memory", "staging", "status"]),
         ("movement", &["device", "geometry", "launch", "stream"]),
-        ("backend", &["compile", "device", "driver", "launch", "marks", "movement", "stream"]),
+        ("backend", &["compile", "device", "driver", "launch", "marks", "movement", "properties", "stream"]),
     ],
     core: &[],
 };
