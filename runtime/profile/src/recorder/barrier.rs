@@ -2,8 +2,7 @@
 //! both sees the other's write.
 //!
 //! The first is done at every call, the second at the end of a session. Where Linux orders the memory of all threads of a process
-//! on request (`membarrier`), the second asks for it and the first costs a plain store; else both are ordered by themselves, which
-//! takes as long as a fifth of a call.
+//! on request (`membarrier`), the second asks for it and the first costs a plain store; else both are ordered by themselves.
 
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
