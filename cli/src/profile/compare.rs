@@ -171,7 +171,7 @@ impl Build {
     }
 
     /// Whether cargo takes crates of one for those of the other: it knows crates of a workspace by their place in it, so two copies of one
-    /// that share a folder of compiled crates, as `CARGO_TARGET_DIR` says, would both run what was built first.
+    /// that share a folder of compiled crates, as `CARGO_TARGET_DIR` says, would both run the first build.
     fn is_taken_for(&self, other: &Build) -> bool {
         self.target == other.target
             && self.workspace != other.workspace
