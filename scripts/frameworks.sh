@@ -1,37 +1,61 @@
 #!/usr/bin/env bash
 # Builds the wheel of the Python package, installs it beside other frameworks, and runs the tests of the bridges to them:
-#   scripts/frameworks.sh                 PyTorch and JAX
-#   scripts/frameworks.sh torch           one of them: torch or jax
+#   scripts/frameworks.sh                 PyTorch, JAX, ONNX Runtime, tvm-ffi, MindSpore
+#   scripts/frameworks.sh torch           one of them: torch, jax, onnxruntime, tvm_ffi or mindspore
 #   scripts/frameworks.sh -k compile      with pytest's own arguments
 # Needs python3 with venv and pip, and some GB for PyTorch. FRAMEWORKS_ENVIRONMENT names a folder that is kept, so that the next
-# run need not install again.
+# run need not install again. MindSpore needs an older NumPy and Python 3.11, which MINDSPORE_PYTHON names (default: python3.11), and so
+# an environment of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 environment=${FRAMEWORKS_ENVIRONMENT:-$(mktemp -d)}
 [ -n "${FRAMEWORKS_ENVIRONMENT:-}" ] || trap 'rm -rf "$environment"' EXIT
 
-frameworks=(torch jax)
+frameworks=(torch jax onnxruntime tvm_ffi mindspore)
 case ${1:-} in
-torch | jax) frameworks=("$1") && shift ;;
+torch | jax | onnxruntime | tvm_ffi | mindspore) frameworks=("$1") && shift ;;
 esac
 
-[ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-pip() { "$environment/bin/pip" install --quiet --disable-pip-version-check "$@"; }
-pip numpy pytest mypy "${frameworks[@]}"
+# install ENVIRONMENT PYTHON PACKAGES...
+install() {
+  local folder=$1 python=$2
+  shift 2
+  [ -x "$folder/bin/python" ] || "$python" -m venv "$folder"
+  "$folder/bin/pip" install --quiet --disable-pip-version-check "$@"
+}
 
 # shellcheck disable=SC2086
 cargo build --release ${OPSMITH_OPTIMISED:--p opsmith-python}
 wheels=$(mktemp -d)
 scripts/pack.py target/release/lib_opsmith.so "$wheels"
-pip --force-reinstall --no-deps "$wheels"/opsmith-*.whl
-rm -r "$wheels"
 
+# run ENVIRONMENT TESTS... runs tests away from the checkout, so that the installed package is imported.
+run() {
+  local folder=$1
+  shift
+  "$folder/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/opsmith-*.whl
+  (cd "$folder" && PATH="$folder/bin:$PATH" bin/python -m pytest -q --no-header -p no:cacheprovider "$@")
+}
+
+packages=(numpy pytest mypy)
 tests=("$root/python/tests/test_custom.py")
 for framework in "${frameworks[@]}"; do
+  case $framework in
+  mindspore) continue ;;
+  tvm_ffi) packages+=(apache-tvm-ffi) ;;
+  onnxruntime) packages+=(onnxruntime onnx) ;;
+  *) packages+=("$framework") ;;
+  esac
   tests+=("$root/python/tests/test_$framework.py")
 done
-# Away from the checkout, so that the installed package is imported.
-cd "$environment"
-PATH="$environment/bin:$PATH" bin/python -m pytest -q --no-header -p no:cacheprovider "${tests[@]}" "$@"
-PATH="$environment/bin:$PATH" bin/python -m mypy --strict -p opsmith
+if [ ${#tests[@]} -gt 1 ]; then
+  install "$environment/main" python3 "${packages[@]}"
+  run "$environment/main" "${tests[@]}" "$@"
+  (cd "$environment/main" && PATH="$environment/main/bin:$PATH" bin/python -m mypy --strict -p opsmith)
+fi
+if [[ " ${frameworks[*]} " == *" mindspore "* ]]; then
+  install "$environment/mindspore" "${MINDSPORE_PYTHON:-python3.11}" "numpy<2" pytest "mindspore==2.10.*"
+  run "$environment/mindspore" "$root/python/tests/test_mindspore.py" "$@"
+fi
+rm -r "$wheels"

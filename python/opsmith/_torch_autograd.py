@@ -105,7 +105,7 @@ def _shared_placeholder(shape: Any, dtype: torch.dtype) -> torch.Tensor:
     return found
 
 
-def keep(context: Any, tensors: list[torch.Tensor], reads: Sequence[bool] | None = None) -> None:
+def keep(context: Any, tensors: Sequence[torch.Tensor], reads: Sequence[bool] | None = None) -> None:
     """Keeps tensors in the context of a function, of those that are not read the shapes."""
     saved, shapes = tensors, None
     if reads is not None and not all(reads):
@@ -158,12 +158,13 @@ def _are_plain(gradients: Sequence[Any]) -> bool:
 def autograd_kernel(
     operator: Any,
     cpu: Callable[..., Any],
-    setup: Callable[[Any, Call, list[torch.Tensor], list[torch.Tensor]], None],
-    backward: Callable[[Any, list[Any]], Sequence[torch.Tensor | None]],
+    setup: Callable[[Any, Call, Sequence[torch.Tensor], Sequence[torch.Tensor]], None],
+    backward: Callable[[Any, Sequence[Any], Sequence[bool]], Sequence[torch.Tensor | None]],
     forward_mode: Callable[[Any, list[Any]], Sequence[torch.Tensor | None]],
 ) -> Callable[..., Any]:
     """The kernel of an operator for the key ``Autograd``."""
     apply = _function(operator, cpu, setup, backward, forward_mode)
+    apply_plain = _plain_function(operator, cpu, setup, backward)
     is_list = isinstance(operator._schema.returns[0].type, _C.ListType)
 
     def kernel(keyset: Any, *args: Any, **named: Any) -> Any:
@@ -175,7 +176,9 @@ def autograd_kernel(
                 return operator.redispatch(keyset & _BELOW, *args, **named)
         tensors: list[torch.Tensor] = []
         call = Call(keyset, named, args, tensors)
-        if _C._are_functorch_transforms_active():
+        if call.is_plain and forward_ad._current_level < 0:
+            output = apply_plain(call, args, *tensors)
+        elif _C._are_functorch_transforms_active():
             # The dispatcher applies one transform after the other: this call is of one level alone.
             with enable_single_level_autograd_function():
                 output = apply(call, *tensors)
@@ -212,12 +215,38 @@ def _function(operator: Any, cpu: Any, setup: Any, backward: Any, forward_mode: 
         def backward(ctx: Any, *gradients: Any) -> Any:
             if all(gradient is None for gradient in gradients):
                 return (None,) * len(ctx.needs_input_grad)
-            return (None, *backward(ctx, list(gradients)))
+            return (None, *backward(ctx, gradients, ctx.needs_input_grad[1:]))
 
         @staticmethod
         def jvp(ctx: Any, _call: Any, *tangents: Any) -> Any:
             found = forward_mode(ctx, list(tangents))
             return tuple(found) if ctx.is_several else found[0]
+
+    Function.__name__ = Function.__qualname__ = f"{operator._opname}_{operator._overloadname}"
+    apply: Callable[..., Any] = getattr(Function, "apply")
+    return apply
+
+
+def _plain_function(operator: Any, cpu: Any, setup: Any, backward: Any) -> Callable[..., Any]:
+    """As :func:`_function`, of a call that no mode or transform takes part in: its arguments are given, too, and its
+    context is made with its results."""
+
+    class Function(_SingleLevelFunction):
+        @staticmethod
+        def forward(ctx: Any, call: Call, args: Any, *tensors: Any) -> Any:
+            output = cpu(*args, **call.named)
+            is_several = ctx.is_several = isinstance(output, (list, tuple))
+            ctx.call = call
+            ctx.set_materialize_grads(False)
+            setup(ctx, call, tensors, output if is_several else (output,))
+            return tuple(output) if is_several else output
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            needed = ctx.needs_input_grad[2:]
+            if all(gradient is None for gradient in gradients):
+                return (None,) * (len(needed) + 2)
+            return (None, None, *backward(ctx, gradients, needed))
 
     Function.__name__ = Function.__qualname__ = f"{operator._opname}_{operator._overloadname}"
     apply: Callable[..., Any] = getattr(Function, "apply")
@@ -232,6 +261,7 @@ class Derivative:
     ) -> None:
         self.registration, self.entry, self.operator, self.cpu, self.batched = registration, entry, operator, cpu, batched
         self.pullback = entry.definition.pullback(torch.Tensor)
+        self.direct = self.pullback.direct
         self.reads: tuple[list[bool], list[bool]] | None = entry.definition.reads
         if self.reads is not None and any(self.reads[1]):
             # A second derivative goes through results that are read, and needs the edges of all arguments.
@@ -267,7 +297,7 @@ class Derivative:
         kernel = autograd_kernel(operator, cpu, setup, backward, forward_mode)
         self.registration._library.impl(name, kernel, "Autograd", with_keyset=True)
 
-    def _setup(self, ctx: Any, call: Call, tensors: list[torch.Tensor], results: list[torch.Tensor]) -> None:
+    def _setup(self, ctx: Any, call: Call, tensors: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         if not self.are_all_differentiable:
             ctx.mark_non_differentiable(*(one for one, flag in zip(results, self._flags(results)) if not flag))
         if forward_ad._current_level >= 0:
@@ -286,20 +316,20 @@ class Derivative:
             read_arguments = [read for place, read in zip(call.places, read_arguments) if isinstance(place, int)]
         keep(ctx, [*tensors, *results], read_arguments + read_results)
 
-    def _flags(self, results: list[torch.Tensor]) -> list[bool]:
+    def _flags(self, results: Sequence[torch.Tensor]) -> list[bool]:
         """Whether each result can have a gradient."""
         flags = [True] if self.differentiable is None else self.differentiable
         flags = flags * len(results) if len(flags) == 1 else flags
         return [flag and (one.is_floating_point() or one.is_complex()) for flag, one in zip(flags, results)]
 
-    def _backward(self, ctx: Any, gradients: list[Any]) -> Sequence[torch.Tensor | None]:
+    def _backward(self, ctx: Any, gradients: Sequence[Any], needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
         tensors = kept(ctx)
         count = len(tensors) - ctx.count
         tensors, results = tensors[:count], tensors[count:]
-        wanted = list(ctx.needs_input_grad[1:])
+        wanted = list(needed)
         is_plain = ctx.call.is_plain and not _C.is_grad_enabled() and _are_plain(gradients)
-        pull = self.pullback if is_plain else self.first
-        found = pull(gradients, results, wanted, *ctx.call.args(tensors), **ctx.call.named)
+        pull = self.direct if is_plain else self.first
+        found = pull(list(gradients), results, wanted, *ctx.call.args(tensors), **ctx.call.named)
         return _spread(wanted, found)
 
     def _forward_mode(self, ctx: Any, tangents: list[Any]) -> Sequence[torch.Tensor | None]:
@@ -319,15 +349,15 @@ class Derivative:
     def _first_fake(self, gradients: Any, results: Any, wanted: list[bool], *args: Any, **named: Any) -> list[torch.Tensor]:
         return _likes(args, wanted)
 
-    def _first_setup(self, ctx: Any, call: Call, tensors: list[torch.Tensor], results: list[torch.Tensor]) -> None:
+    def _first_setup(self, ctx: Any, call: Call, tensors: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         keep(ctx, tensors)
 
-    def _first_backward(self, ctx: Any, cotangents: list[Any]) -> Sequence[torch.Tensor | None]:
-        flags = list(ctx.needs_input_grad[1:])
+    def _first_backward(self, ctx: Any, cotangents: Sequence[Any], wanted_flags: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        flags = list(wanted_flags)
         gradients, results, wanted, *args = ctx.call.args(kept(ctx))
         ofs, between = (sum(is_tensor(one) for one in list) for list in (gradients, results))
         needed = flags[:ofs] + flags[ofs + between :]
-        found = self.second(cotangents, needed, gradients, results, wanted, *args, **ctx.call.named)
+        found = self.second(list(cotangents), needed, gradients, results, wanted, *args, **ctx.call.named)
         spread = _spread(needed, found)
         # Results are functions of the arguments, whose gradients include the way through them.
         return [*spread[:ofs], *[None] * between, *spread[ofs:]]
@@ -343,5 +373,5 @@ class Derivative:
     ) -> list[torch.Tensor]:
         return _likes([list(gradients), *args], needed)
 
-    def _refused(self, ctx: Any, gradients: list[Any]) -> Any:
+    def _refused(self, ctx: Any, *_: Any) -> Any:
         raise NotImplementedError(f"`{self.entry.name}` has no third derivative in PyTorch\n  help: differentiate by opsmith itself")

@@ -6,7 +6,8 @@
 Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01,  5.00000000e-01])
 
 An operator is a primitive, ``mindspore.ops.Custom``, for PyNative and graph mode on the CPU: tensors are arguments of calls, all
-else is given when it is made. Shapes and dtypes are inferred, also of dynamic shapes; the gradient is that of the entry.
+else is given when it is made. Shapes and dtypes are inferred; the gradient is that of the entry. In graph mode a result without
+dimensions is a number, sizes are those of the compilation, and gradients are for at most eight tensors, with ``tensor_lists``.
 """
 
 # mypy: disable-error-code="import-not-found,import-untyped,no-untyped-call"
@@ -22,6 +23,7 @@ import numpy as _np
 
 import opsmith
 
+from ._mindspore_bprop import gradient
 from ._signature import Entry, chosen
 
 __all__ = ["asarray", "operator", "to_mindspore", "unsupported"]
@@ -44,51 +46,18 @@ def _refusal(entry: Entry) -> str | None:
     return entry.refusal(views=True)
 
 
-class _Size:
-    """A size that is known when a program runs."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
-
-    def _other(self, _: Any) -> _Size:
-        return _Size(f"{self.text}'")
-
-    def _holds(self, _: Any) -> bool:
-        return True
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _other
-    __lt__ = __le__ = __gt__ = __ge__ = _holds
-
-    def __eq__(self, _: object) -> bool:
-        return True
-
-    def __hash__(self) -> int:
-        return 0
-
-
 class _Hooks:
-    """Sizes of MindSpore: numbers, and ones that are known when a program runs."""
+    """Sizes of MindSpore, which are numbers when a call is inferred."""
 
     def hint(self, size: Any) -> None:
         """No size has an example."""
 
     def fresh(self, low: int, high: int | None) -> Any:
-        """A size that is known after the run."""
-        return _Size("fresh")
-
-    def greater(self, a: Any, b: Any) -> Any:
-        """The maximum."""
-        return a if isinstance(a, _Size) else b if isinstance(b, _Size) else max(a, b)
-
-    def smaller(self, a: Any, b: Any) -> Any:
-        """The minimum."""
-        return a if isinstance(a, _Size) else b if isinstance(b, _Size) else min(a, b)
+        """No size is known after the run only."""
+        raise NotImplementedError("sizes of the results are known after a run only")
 
     def check(self, condition: Any, text: str) -> None:
-        """Conditions of unknown sizes are tested by the run."""
+        """Conditions of numbers are decided before."""
 
 
 _HOOKS = _Hooks()
@@ -110,7 +79,7 @@ def _dtype(name: str) -> Any:
 
 
 def _array(tensor: opsmith.Tensor) -> Any:
-    return _np.asarray(tensor.detach())
+    return _np.asarray(tensor.detach().contiguous())
 
 
 class _Call:
@@ -127,13 +96,14 @@ class _Call:
         return self.entry.filled(tensors, self.named, self.lengths)
 
     def infer(self, described: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[tuple[int, ...], Any]]:
-        """Shape and dtype of each result, -1 for a size that is known when a program runs."""
-        unknown = (_Size(f"size{at}") for at in range(1 << 16))
-        pairs = [(name, [size if size >= 0 else next(unknown) for size in sizes]) for name, sizes in described]
-        found = self.entry.definition.infer((), self.given(pairs), _HOOKS)
+        """Shape and dtype of each result."""
+        if any(size < 0 for _, sizes in described for size in sizes):
+            raise NotImplementedError(
+                f"`{self.entry.name}` got a size that graph mode does not know\n  help: compile for each size, or use PyNative mode"
+            )
+        found = self.entry.definition.infer((), self.given([(name, list(sizes)) for name, sizes in described]), _HOOKS)
         self.results = len(found)
-        known = lambda size: size if isinstance(size, int) else -1  # noqa: E731
-        return [(tuple(map(known, sizes)), _dtype(dtype.name)) for dtype, sizes in found]
+        return [(tuple(sizes), _dtype(dtype.name)) for dtype, sizes in found]
 
     def tensors(self, arrays: Sequence[Any], dtypes: Sequence[str]) -> list[Any]:
         """Tensors over arrays; numbers, which MindSpore gives in the place of tensors without dimensions, become such."""
@@ -175,6 +145,8 @@ class _Primitive(_mindspore.ops.Custom):
     def __infer__(self, *args: Any) -> dict[str, Any]:
         described = [(_name(arg["dtype"]), arg["shape"]) for arg in args]
         self._last = [name for name, _ in described]
+        # MindSpore counts a function's parameters, of which this one has any number.
+        self.add_prim_attr("inputs_num", len(args))
         found = self._infer(described)
         shapes, dtypes = zip(*found)
         if len(found) == 1:
@@ -238,15 +210,10 @@ def _gradient(call: _Call) -> Callable[..., Any]:
 
     pull = _Primitive(f"gradient of {call.entry.name}", infer, run, None)
 
-    def single(*args: Any) -> Any:
-        found = pull(*args[:-2], args[-1])
-        return found if isinstance(found, tuple) else (found,)
-
-    def several(*args: Any) -> Any:
-        found = pull(*args[:-2], *args[-1])
-        return found if isinstance(found, tuple) else (found,)
-
-    return single if len(call.entry.results) == 1 and not call.is_list else several
+    given = [kind for name, kind, *_ in call.entry.arguments if kind in _TENSORS and name not in call.named]
+    lists = sum(kind != "Tensor" for kind in given)
+    count = len(given) - lists + sum(call.lengths) if lists == len(call.lengths) else None
+    return gradient(pull, count, call.is_list or len(call.entry.results) > 1)
 
 
 def asarray(tensor: Any) -> opsmith.Tensor:
@@ -264,4 +231,4 @@ def to_mindspore(tensor: opsmith.Tensor) -> Any:
     >>> opsmith.mindspore.to_mindspore(opsmith.ones([1]))
     Tensor(shape=[1], dtype=Float32, value= [ 1.00000000e+00])
     """
-    return _mindspore.Tensor.from_numpy(_array(tensor.contiguous()))
+    return _mindspore.Tensor.from_numpy(_array(tensor))

@@ -129,6 +129,7 @@ def _define(registration: Registration, entry: Entry) -> None:
     library.define(f"{entry.name}({entry.parameters}) -> {entry.returns}", tags=_tags(entry))
     cpu = definition.kernel(_torch.Tensor)
     library.impl(entry.name, cpu, "CPU")
+    library.impl(entry.name, _refused(entry.name), "CUDA")
     qualified = f"{registration.namespace}::{entry.name}"
     _torch.library.register_fake(qualified, fake(entry), lib=library)
     registration.names.append(entry.name)
@@ -141,6 +142,18 @@ def _define(registration: Registration, entry: Entry) -> None:
     _torch.library.register_vmap(qualified, batched(operator), lib=library)
     define_inplace(registration, entry, operator)
     define_out(registration, entry)
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    """The implementation for tensors on CUDA devices, whose memory is not taken over."""
+
+    def refuse(*args: Any, **named: Any) -> Any:
+        raise NotImplementedError(
+            f"`{name}` got tensors of PyTorch on a CUDA device, which opsmith does not take over\n  help: give it tensors on the "
+            "host, by `.cpu()`, or move the elements to a device of opsmith, by `opsmith.torch.asarray(x.cpu()).to(device=\"cuda\")`"
+        )
+
+    return refuse
 
 
 def batched(operator: Any) -> Callable[..., Any]:

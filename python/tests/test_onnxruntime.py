@@ -6,6 +6,7 @@ import pytest
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
 onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
 
+import guide  # noqa: E402
 import opsmith  # noqa: E402
 import opsmith.onnxruntime as bridge  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
@@ -253,3 +254,7 @@ def test_custom_operators(tmp_path):
     imports = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 1)]
     run = loaded(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
     assert run.run(None, {"x": np.array([1.0, 2.0], np.float32)})[0].tolist() == [2, 4]
+
+
+def test_the_guide(monkeypatch, tmp_path):
+    guide.run("ONNX Runtime", monkeypatch, tmp_path)

@@ -352,3 +352,21 @@ def test_examples_run():
 
     failed, count = doctest.testmod(opsmith.torch, extraglobs={"torch": torch, "opsmith": opsmith})
     assert failed == 0 and count > 8
+
+
+def test_tensors_on_cuda_are_refused():
+    opsmith.torch.register(["gelu"])
+    assert torch._C._dispatch_has_kernel_for_dispatch_key("opsmith::gelu", "CUDA")
+    with pytest.raises(NotImplementedError, match="(?s)`gelu` got tensors of PyTorch on a CUDA device.*help"):
+        opsmith.torch._refused("gelu")(torch.zeros(2))
+
+
+def test_a_gradient_that_passes_unchanged_is_not_copied():
+    ops = opsmith.torch.register(["add"])
+    x, y = (torch.zeros(3, requires_grad=True) for _ in range(2))
+    start = torch.ones(3)
+    found = torch.autograd.grad(ops.add(x, y), (x, y), start)
+    assert all(one.data_ptr() == start.data_ptr() for one in found)
+    # A recorded backward pass is an operator, whose results are new.
+    found = torch.autograd.grad(ops.add(x, y), (x, y), start, create_graph=True)
+    assert all(one.data_ptr() != start.data_ptr() and torch.equal(one, start) for one in found)

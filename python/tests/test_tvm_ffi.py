@@ -5,6 +5,7 @@ import pytest
 
 tvm_ffi = pytest.importorskip("tvm_ffi", reason="tvm-ffi is not installed")
 
+import guide  # noqa: E402
 import opsmith  # noqa: E402
 import opsmith.tvm_ffi as bridge  # noqa: E402
 from opsmith._signature import MISSING, chosen  # noqa: E402
@@ -41,7 +42,7 @@ def test_every_operator():
                 continue
             if any(isinstance(one, complex) for one in flat):
                 continue
-            found = bridge.function(entry.name)(*map(foreign, values))
+            found = tvm_ffi.convert(bridge._packed(entry, opsmith))(*map(foreign, values))
             found = list(found) if isinstance(found, (tvm_ffi.Array, tvm_ffi.List, list)) else [found]
             assert len(found) == len(results), entry.name
             assert all(map(same, found, results)), entry.name
@@ -76,3 +77,7 @@ def test_mistakes():
         bridge.function("add")
     with pytest.raises(NotImplementedError, match="random"):
         bridge.function("native_dropout")
+
+
+def test_the_guide(monkeypatch, tmp_path):
+    guide.run("tvm-ffi", monkeypatch, tmp_path)

@@ -160,30 +160,26 @@ impl PyPullback {
     #[pyo3(signature = (gradients, results, wanted, *args, **named))]
     fn __call__(
         &self,
-        py: Python<'_>,
         gradients: &Bound<'_, PyAny>,
         results: &Bound<'_, PyAny>,
         wanted: Vec<bool>,
         args: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let gradients = optional_tensors(&self.exchange, gradients)?;
-        let results: Vec<Tensor> = optional_tensors(&self.exchange, results)?.into_iter().flatten().collect();
-        let mut given = read_all(&self.exchange, args.iter(), named)?;
-        forget();
-        let (op, count) = (self.op, elements(&given.0));
-        let (leaves, found) = released(py, count, || {
-            let leaves = track(&mut given, &wanted)?;
-            let given_results = is_recorded_from_results(op).then_some(results.clone());
-            let outs = autograd::enable_grad(|| recorded(op, &given, given_results))?;
-            let found = pull(&outs, &gradients, &leaves, Options::default())?;
-            Ok((leaves, found))
-        })
-        .or_raise(py)?;
-        let mut others: Vec<Tensor> = tensors_of(&given).into_vec();
-        others.extend(results);
-        others.extend(gradients.into_iter().flatten());
-        self.give(py, leaves, found, others)
+        self.run(gradients, results, &wanted, args, named, false)
+    }
+
+    /// The same for a backward pass that is not recorded: a gradient that passes unchanged is the given object.
+    #[pyo3(signature = (gradients, results, wanted, *args, **named))]
+    fn direct(
+        &self,
+        gradients: &Bound<'_, PyAny>,
+        results: &Bound<'_, PyAny>,
+        wanted: Vec<bool>,
+        args: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        self.run(gradients, results, &wanted, args, named, true)
     }
 
     /// The derivative of the derivative: the gradients of the gradients and arguments of a call of this, from those of its
@@ -219,21 +215,70 @@ impl PyPullback {
         others.extend(cotangents.into_iter().flatten());
         others.extend(results);
         others.extend(gradients.into_iter().flatten());
-        self.give(py, all, found, others)
+        self.give(py, all, found, others, &[])
     }
 }
 
+/// Whether two tensors have the same elements at the same places.
+fn are_one(a: &Tensor, b: &Tensor) -> bool {
+    a.shares_storage(b)
+        && (a.data_ptr(), a.dtype(), a.shape(), a.strides())
+            == (b.data_ptr(), b.dtype(), b.shape(), b.strides())
+}
+
 impl PyPullback {
-    /// Objects of gradients, zeros where none flows.
+    /// The gradients of a call. If they may be the given ones, those that pass unchanged are their objects.
+    fn run(
+        &self,
+        gradient_objects: &Bound<'_, PyAny>,
+        results: &Bound<'_, PyAny>,
+        wanted: &[bool],
+        args: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+        may_be_given: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let py = args.py();
+        let gradients = optional_tensors(&self.exchange, gradient_objects)?;
+        let results: Vec<Tensor> = optional_tensors(&self.exchange, results)?.into_iter().flatten().collect();
+        let mut given = read_all(&self.exchange, args.iter(), named)?;
+        forget();
+        let (op, count) = (self.op, elements(&given.0));
+        let (leaves, found) = released(py, count, || {
+            let leaves = track(&mut given, wanted)?;
+            let given_results = is_recorded_from_results(op).then_some(results.clone());
+            let outs = autograd::enable_grad(|| recorded(op, &given, given_results))?;
+            let found = pull(&outs, &gradients, &leaves, Options::default())?;
+            Ok((leaves, found))
+        })
+        .or_raise(py)?;
+        let mut same: Vec<(Tensor, Py<PyAny>)> = Vec::new();
+        if may_be_given {
+            for (tensor, object) in gradients.iter().zip(gradient_objects.try_iter()?) {
+                same.extend(tensor.clone().zip(Some(object?.unbind())));
+            }
+        }
+        let mut others: Vec<Tensor> = tensors_of(&given).into_vec();
+        others.extend(results);
+        others.extend(gradients.into_iter().flatten());
+        self.give(py, leaves, found, others, &same)
+    }
+
+    /// Objects of gradients, zeros where none flows, and those of tensors that are the `same`.
     fn give(
         &self,
         py: Python<'_>,
         leaves: Vec<Tensor>,
         found: Vec<Option<Tensor>>,
         mut others: Vec<Tensor>,
+        same: &[(Tensor, Py<PyAny>)],
     ) -> PyResult<Py<PyAny>> {
         let mut objects = Vec::with_capacity(leaves.len());
         for (leaf, found) in leaves.iter().zip(found) {
+            let known = found.as_ref().and_then(|found| same.iter().find(|(one, _)| are_one(one, found)));
+            if let Some((_, object)) = known {
+                objects.push(object.clone_ref(py));
+                continue;
+            }
             let tensor = match found {
                 Some(tensor) => own(py, tensor, others.iter())?,
                 None => {
