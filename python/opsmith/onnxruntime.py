@@ -196,8 +196,8 @@ def node(operator: str, inputs: Sequence[Any], outputs: Sequence[str], /, *, lib
     made = helper.make_node(entry.name, names, list(outputs), domain=entry.definition.library.replace("-", "_"))
     for name, value in attributes.items():
         # An empty list has no kind of its own.
-        kind = {"Floats": 6, "Ints": 7, "Bools": 7}.get(kinds[name])
-        made.attribute.append(helper.make_attribute(name, value, attr_type=kind if value == [] else None))
+        number = {"Floats": 6, "Ints": 7, "Bools": 7}.get(kinds[name])
+        made.attribute.append(helper.make_attribute(name, value, attr_type=number if value == [] else None))
     if lengths:
         made.attribute.append(helper.make_attribute("tensor_lists", lengths))
     return made

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use opsmith_runtime::DType;
 use opsmith_runtime::error::{Error, Result};
 use ort_sys::{
-    ONNXTensorElementDataType as ElementType, OrtApi, OrtErrorCode, OrtKernelContext, OrtKernelInfo, OrtOpAttr,
-    OrtOpAttrType, OrtShapeInferContext, OrtStatus, OrtStatusPtr, OrtTensorTypeAndShapeInfo, OrtTypeInfo,
-    OrtValue,
+    ONNXTensorElementDataType as ElementType, OrtApi, OrtErrorCode, OrtKernelContext, OrtKernelInfo,
+    OrtOpAttr, OrtOpAttrType, OrtShapeInferContext, OrtStatus, OrtStatusPtr, OrtTensorTypeAndShapeInfo,
+    OrtTypeInfo, OrtValue,
 };
 
 /// The version of the interface, which is that of ONNX Runtime 1.17; later ones have it, too.
@@ -130,9 +130,15 @@ impl Api {
     ///
     /// # Safety
     /// `info` is valid.
-    pub unsafe fn of_node(self, info: *const OrtKernelInfo, at: usize, output: bool) -> Result<Option<Described>> {
+    pub unsafe fn of_node(
+        self,
+        info: *const OrtKernelInfo,
+        at: usize,
+        output: bool,
+    ) -> Result<Option<Described>> {
         let mut found: *mut OrtTypeInfo = std::ptr::null_mut();
-        let read = if output { self.0.KernelInfo_GetOutputTypeInfo } else { self.0.KernelInfo_GetInputTypeInfo };
+        let read =
+            if output { self.0.KernelInfo_GetOutputTypeInfo } else { self.0.KernelInfo_GetInputTypeInfo };
         // SAFETY: the caller's handle is valid; the type is released once, after what was read from it was copied.
         unsafe {
             if self.check(read(info, at, &raw mut found)).is_err() || found.is_null() {
@@ -183,7 +189,12 @@ impl Api {
     ///
     /// # Safety
     /// `context` is that of a running call.
-    pub unsafe fn output(self, context: *mut OrtKernelContext, at: usize, sizes: &[i64]) -> Result<*mut OrtValue> {
+    pub unsafe fn output(
+        self,
+        context: *mut OrtKernelContext,
+        at: usize,
+        sizes: &[i64],
+    ) -> Result<*mut OrtValue> {
         let mut value: *mut OrtValue = std::ptr::null_mut();
         // SAFETY: the caller's context is valid, and the list has as many sizes as it says.
         let status = unsafe {
@@ -196,7 +207,8 @@ impl Api {
     fn attribute(self, context: *const OrtShapeInferContext, name: &CStr) -> Option<*const OrtOpAttr> {
         let mut found: *const OrtOpAttr = std::ptr::null();
         // SAFETY: a source has a valid handle during the call that it is made for.
-        let status = unsafe { (self.0.ShapeInferContext_GetAttribute)(context, name.as_ptr(), &raw mut found) };
+        let status =
+            unsafe { (self.0.ShapeInferContext_GetAttribute)(context, name.as_ptr(), &raw mut found) };
         self.check(status).ok().filter(|()| !found.is_null()).map(|()| found)
     }
 
@@ -228,7 +240,12 @@ impl Api {
         self,
         source: Source,
         name: &CStr,
-        read: unsafe extern "system" fn(*const OrtKernelInfo, *const c_char, *mut T, *mut usize) -> OrtStatusPtr,
+        read: unsafe extern "system" fn(
+            *const OrtKernelInfo,
+            *const c_char,
+            *mut T,
+            *mut usize,
+        ) -> OrtStatusPtr,
         kind: OrtOpAttrType,
     ) -> Option<Vec<T>> {
         let mut size = 0usize;

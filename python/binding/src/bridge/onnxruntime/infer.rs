@@ -50,7 +50,11 @@ fn meta(context: &mut Context, known: &Known) -> Meta {
 ///
 /// # Errors
 /// If the inputs and attributes do not fit.
-pub fn infer(op: &'static OpDef, attributes: &Attributes, inputs: Vec<Option<Known>>) -> Result<Vec<Inferred>> {
+pub fn infer(
+    op: &'static OpDef,
+    attributes: &Attributes,
+    inputs: Vec<Option<Known>>,
+) -> Result<Vec<Inferred>> {
     let mut context = Context::new();
     let mut described: Vec<Described> = op.schema.args.iter().map(|_| Described::Plain).collect();
     let mut values = attributes.values.clone();

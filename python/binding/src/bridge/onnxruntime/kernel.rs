@@ -58,10 +58,11 @@ impl Node {
         };
         for (at, (found, declared)) in found.iter().zip(&outputs).enumerate() {
             if let Some(declared) = declared.as_ref().filter(|declared| declared.dtype != found.dtype) {
-                let text = format!("output {at} of the node is {}, its result {}", declared.dtype, found.dtype);
-                return Err(Error::dtype(text)
-                    .in_op(op.name, Vec::new())
-                    .with_help("declare the output's element type in the model's `value_info`, or cast the inputs"));
+                let text =
+                    format!("output {at} of the node is {}, its result {}", declared.dtype, found.dtype);
+                return Err(Error::dtype(text).in_op(op.name, Vec::new()).with_help(
+                    "declare the output's element type in the model's `value_info`, or cast the inputs",
+                ));
             }
         }
         Ok(Node { api, op, attributes })
@@ -86,7 +87,8 @@ impl Node {
         };
         let mut values = self.attributes.values.clone();
         for (name, given) in self.attributes.bound(op, given)? {
-            let is_full = matches!(op.argument(name), Some(at) if op.schema.args[at].ty.kind == ArgKind::Tensors);
+            let is_full =
+                matches!(op.argument(name), Some(at) if op.schema.args[at].ty.kind == ArgKind::Tensors);
             values.push(match given {
                 Given::One(tensor) => (name, Value::Tensor(tensor)),
                 Given::List(list) if is_full && list.iter().all(Option::is_some) => {
@@ -113,7 +115,8 @@ impl Node {
                 }
             };
             if target.dtype() != found.dtype() {
-                let text = format!("output {at} of the node is {}, its result {}", target.dtype(), found.dtype());
+                let text =
+                    format!("output {at} of the node is {}, its result {}", target.dtype(), found.dtype());
                 return Err(Error::dtype(text).in_op(op.name, Vec::new()));
             }
             copy::copy(&target, &found.detach())?;

@@ -179,7 +179,10 @@ unsafe extern "system" fn destroy(kernel: *mut c_void) {
     }
 }
 
-unsafe extern "system" fn infer_shapes(table: *const OrtCustomOp, context: *mut OrtShapeInferContext) -> OrtStatusPtr {
+unsafe extern "system" fn infer_shapes(
+    table: *const OrtCustomOp,
+    context: *mut OrtShapeInferContext,
+) -> OrtStatusPtr {
     let Some(api) = Api::current() else { return OrtStatusPtr::default() };
     // SAFETY: as of `name`.
     let op = unsafe { operator(table) }.op;
@@ -224,7 +227,9 @@ unsafe fn inferred(api: Api, op: &'static OpDef, context: *mut OrtShapeInferCont
             let outcome = api
                 .check((api.0.SetTensorElementType)(info, api::element_type(found.dtype)?))
                 .and_then(|()| api.check((api.0.SetDimensions)(info, numbers.as_ptr(), numbers.len())))
-                .and_then(|()| api.check((api.0.SetSymbolicDimensions)(info, texts.as_mut_ptr(), texts.len())))
+                .and_then(|()| {
+                    api.check((api.0.SetSymbolicDimensions)(info, texts.as_mut_ptr(), texts.len()))
+                })
                 .and_then(|()| api.check((api.0.ShapeInferContext_SetOutputTypeShape)(context, at, info)));
             (api.0.ReleaseTensorTypeAndShapeInfo)(info);
             _ = outcome;
@@ -311,15 +316,15 @@ pub unsafe extern "system" fn RegisterCustomOps(
     };
     api.keep();
     let outcome = catch_unwind(AssertUnwindSafe(|| register(api, options)));
-    api.status(outcome.unwrap_or_else(|_| Err(Error::argument("a mistake in opsmith itself, please report it"))))
+    api.status(
+        outcome.unwrap_or_else(|_| Err(Error::argument("a mistake in opsmith itself, please report it"))),
+    )
 }
 
 /// Makes operators known to `RegisterCustomOps`; sessions that exist keep theirs. Each comes with the dtype of each result if it
 /// depends on nothing. Returns the domain of each.
 #[pyfunction]
-fn _onnxruntime_register(
-    definitions: Vec<(Bound<'_, PyDefinition>, Vec<Option<String>>)>,
-) -> Vec<String> {
+fn _onnxruntime_register(definitions: Vec<(Bound<'_, PyDefinition>, Vec<Option<String>>)>) -> Vec<String> {
     let mut all = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
     let Registered { operators, .. } = all.get_or_insert_with(Registered::default);
     let mut domains = Vec::new();

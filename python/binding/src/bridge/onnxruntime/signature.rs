@@ -63,8 +63,11 @@ fn parsed(text: &str, name: &str) -> Result<f64> {
 }
 
 fn misfit(name: &str, expected: &str, found: &str) -> Error {
-    Error::argument(format!("the attribute `{name}` is {found}, and no {}", expected.trim_start_matches("a ")))
-        .with_help(format!("give {expected}"))
+    Error::argument(format!(
+        "the attribute `{name}` is {found}, and no {}",
+        expected.trim_start_matches("a ")
+    ))
+    .with_help(format!("give {expected}"))
 }
 
 /// The attribute of an argument; `None` if the node has none.
@@ -74,7 +77,8 @@ fn attribute(api: Api, source: Source, kind: ArgKind, name: &str) -> Result<Opti
     let float = || api.float(source, &key).map(f64::from);
     let text = || api.text(source, &key);
     // Readers of lists find an empty one in an attribute of another kind.
-    let ints = || api.ints(source, &key).filter(|list| !list.is_empty() || (int().is_none() && float().is_none()));
+    let ints =
+        || api.ints(source, &key).filter(|list| !list.is_empty() || (int().is_none() && float().is_none()));
     let floats = || api.floats(source, &key).map(|list| list.into_iter().map(f64::from).collect::<Vec<_>>());
     let found = match kind {
         ArgKind::Bool => int().map(|number| Value::Bool(number != 0)),
@@ -112,9 +116,11 @@ fn attribute(api: Api, source: Source, kind: ArgKind, name: &str) -> Result<Opti
             (Some(text), _) => Some(Value::DType(DType::from_name(&text).ok_or_else(|| {
                 misfit(name, "a dtype such as \"float32\"", &format!("the text {text:?}"))
             })?)),
-            (_, Some(number)) => Some(Value::DType(i32::try_from(number).ok().and_then(dtype_of).ok_or_else(
-                || misfit(name, "a number of an element type of ONNX", &format!("the number {number}")),
-            )?)),
+            (_, Some(number)) => {
+                Some(Value::DType(i32::try_from(number).ok().and_then(dtype_of).ok_or_else(|| {
+                    misfit(name, "a number of an element type of ONNX", &format!("the number {number}"))
+                })?))
+            }
             _ => None,
         },
         _ => None,
@@ -164,7 +170,11 @@ impl Attributes {
     ///
     /// # Errors
     /// If there are too many or too few.
-    pub fn bound<T>(&self, op: &'static OpDef, inputs: Vec<Option<T>>) -> Result<Vec<(&'static str, Given<T>)>> {
+    pub fn bound<T>(
+        &self,
+        op: &'static OpDef,
+        inputs: Vec<Option<T>>,
+    ) -> Result<Vec<(&'static str, Given<T>)>> {
         let count = inputs.len();
         let mut rest = inputs.into_iter();
         let mut lengths = self.lengths.iter();
