@@ -13,6 +13,7 @@ use syn::visit::{self, Visit};
 
 mod arrows {
     pub mod aot;
+    pub mod codegen;
     pub mod cuda;
     pub mod graph;
     pub mod loader;
@@ -33,67 +34,10 @@ struct Table {
     core: &'static [&'static str],
 }
 
-const CODEGEN: Table = Table {
-    folder: "codegen/src",
-    rows: &[
-        ("chain", &[]),
-        ("diagnostics", &[]),
-        ("config", &["chain"]),
-        ("model", &["diagnostics"]),
-        ("spec", &["diagnostics"]),
-        ("expr", &["diagnostics", "model"]),
-        ("analysis", &["expr", "model"]),
-        ("kernel_file", &["config", "diagnostics", "model"]),
-        ("reader", &["config", "diagnostics", "spec"]),
-        ("lower", &["analysis", "diagnostics", "expr", "model", "spec"]),
-        ("emit", &["analysis", "config", "diagnostics", "expr", "model"]),
-        ("output", &["config", "emit"]),
-        (
-            "pipeline",
-            &[
-                "analysis",
-                "config",
-                "diagnostics",
-                "emit",
-                "expr",
-                "kernel_file",
-                "lower",
-                "model",
-                "reader",
-                "spec",
-            ],
-        ),
-        ("build", &["chain", "config", "diagnostics", "emit", "model", "output", "pipeline"]),
-    ],
-    core: &[],
-};
-
-const TOOLS: Table = Table {
-    folder: "codegen/tools/src",
-    rows: &[
-        ("coverage", &[]),
-        ("describe", &[]),
-        ("export", &[]),
-        ("fmt", &[]),
-        ("import", &[]),
-        ("json_schema", &[]),
-        ("results", &[]),
-        ("rust_code", &[]),
-        ("scalar", &[]),
-        ("plot", &["scalar"]),
-        ("typeset", &["scalar"]),
-        ("diff", &["export"]),
-        ("scaffold", &["fmt"]),
-        ("editor", &["describe", "json_schema"]),
-        ("site", &["coverage", "describe", "diff", "export", "plot", "results", "typeset"]),
-    ],
-    core: &[],
-};
-
 #[test]
 fn modules_of_the_generator_use_only_lower_ones() {
-    check(&CODEGEN);
-    check(&TOOLS);
+    check(&arrows::codegen::CODEGEN);
+    check(&arrows::codegen::TOOLS);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 mod aot_support;
 mod profile_support;
+#[path = "profile_support/written.rs"]
+mod written;
 
 use std::collections::HashMap;
 use std::panic::Location;
@@ -11,10 +13,10 @@ use std::path::Path;
 
 use opsmith::graph::Graph;
 use opsmith::profile::{
-    Diff, Event, Group, Kind, Limits, Profile, ProfileOptions, Profiler, RecordedArg, SortBy, profile,
-    profile_with, range,
+    Diff, Event, Group, Kind, Profile, ProfileOptions, Profiler, RecordedArg, SortBy, profile, profile_with,
+    range,
 };
-use opsmith::{Backend, DType, Tensor, TensorOps, autograd};
+use opsmith::{Backend, DType, Tensor, TensorOps};
 use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::KernelCall;
 use opsmith_tools::describe;
@@ -406,103 +408,6 @@ fn a_slow_kernel_is_found_repeated_mended_and_compared() -> Result<(), Failure> 
     Ok(())
 }
 
-fn of_everything() -> Result<Profile, Failure> {
-    let a = ones(&[64, 64]).requires_grad_(true)?;
-    let options = ProfileOptions::new().name("a <small> \"network\"");
-    let (result, profile) = profile_with(options, || -> opsmith::Result<()> {
-        let _step = range("step & more");
-        a.mm(&a)?.relu()?.log_softmax(1)?.sum()?.backward()?;
-        autograd::no_grad(|| a.t()?.softmax(0)).map(drop)
-    })?;
-    result?;
-    Ok(profile)
-}
-
-#[test]
-fn a_file_gives_the_profile_back() -> Result<(), Failure> {
-    let _alone = alone();
-    let profile = of_everything()?.with_limits(Limits {
-        copy_gb_s: 10.0,
-        gflop_s: 100.0,
-        threads: 1,
-        devices: Vec::new(),
-    });
-    let path = std::env::temp_dir().join(format!("opsmith-profile-{}.json", std::process::id()));
-    profile.save(&path)?;
-    let again = Profile::load(&path)?;
-    assert_eq!(format!("{again:?}"), format!("{profile:?}"));
-    // A damaged one is an error with its place, for any byte that is missing.
-    let text = std::fs::read(&path)?;
-    for end in [0, 1, text.len() / 2, text.len() - 1] {
-        std::fs::write(&path, &text[..end])?;
-        let error = Profile::load(&path).err().ok_or("half a profile")?.to_string();
-        assert!(error.starts_with(&path.display().to_string()) && error.contains("help: "), "{error}");
-    }
-    let lying = String::from_utf8(text)?.replacen("[\"Call\",0,", "[\"Call\",7,", 1);
-    std::fs::write(&path, lying)?;
-    assert!(Profile::load(&path).err().ok_or("a lie")?.to_string().contains("refers to what is not there"));
-    std::fs::remove_file(&path)?;
-    Ok(())
-}
-
-#[test]
-fn a_trace_is_json_whose_events_nest_and_whose_arrows_have_both_ends() -> Result<(), Failure> {
-    let _alone = alone();
-    let profile = of_everything()?;
-    let mut text = Vec::new();
-    profile.write_trace(&mut text)?;
-    let trace: serde_json::Value = serde_json::from_slice(&text)?;
-    let events = trace["traceEvents"].as_array().ok_or("no events")?;
-    let of_phase = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
-    let complete = of_phase("X");
-    assert_eq!(complete.len(), profile.events.len());
-    // Perfetto drops events of a thread that overlap without nesting; times are exact to the nanosecond.
-    let mut open: HashMap<i64, Vec<f64>> = HashMap::new();
-    for event in &complete {
-        let (start, duration) =
-            (event["ts"].as_f64().ok_or("no ts")?, event["dur"].as_f64().ok_or("no dur")?);
-        let stack = open.entry(event["tid"].as_i64().ok_or("no tid")?).or_default();
-        while stack.last().is_some_and(|end| *end <= start + 1e-6) {
-            stack.pop();
-        }
-        assert!(stack.last().is_none_or(|end| start + duration <= end + 1e-6), "{event}");
-        stack.push(start + duration);
-    }
-    let ends = |phase: &str| of_phase(phase).iter().map(|event| event["id"].as_i64()).collect::<Vec<_>>();
-    assert!(!ends("s").is_empty());
-    assert_eq!(ends("s"), ends("f"));
-    let product = complete.iter().find(|event| event["name"] == "mm").ok_or("no product")?;
-    assert_eq!(product["args"]["Input Dims"], serde_json::json!([[64, 64], [64, 64]]));
-    assert_eq!(product["args"]["Input type"], serde_json::json!(["float32", "float32"]));
-    assert!(complete.iter().any(|event| event["name"] == "step & more" && event["cat"] == "user_annotation"));
-    Ok(())
-}
-
-#[test]
-fn pictures_and_reports_are_whole_and_escaped() -> Result<(), Failure> {
-    let _alone = alone();
-    let profile = of_everything()?;
-    let (report, flame) = (profile.report(), profile.flame_graph());
-    for text in [&report, &flame] {
-        assert!(text.contains("step &amp; more") && !text.contains("step & more"));
-        assert!(!text.contains("NaN") && !text.contains("inf"));
-    }
-    assert!(report.contains("a &lt;small&gt; &quot;network&quot;") && !report.contains("<small>"));
-    // Nothing is loaded from elsewhere.
-    assert!(!report.contains("src=") && !report.contains("href=") && !report.contains("@import"));
-    let count = |text: &str, part: &str| text.matches(part).count();
-    for tag in ["table", "svg", "details", "div", "g", "script", "style"] {
-        let opened = count(&report, &format!("<{tag} ")) + count(&report, &format!("<{tag}>"));
-        assert_eq!(opened, count(&report, &format!("</{tag}>")), "{tag}");
-    }
-    let csv = profile.key_averages(Group::Shapes).csv();
-    assert!(
-        csv.lines().skip(1).all(|line| line.starts_with('"'))
-            && csv.contains("\"mm\",\"float32[64, 64], float32[64, 64]\",1,")
-    );
-    Ok(())
-}
-
 #[test]
 fn a_difference_tells_real_changes_from_chance() -> Result<(), Failure> {
     let _alone = alone();
@@ -529,41 +434,5 @@ fn a_difference_tells_real_changes_from_chance() -> Result<(), Failure> {
     assert!(exp.contains(&[50, 0]) && exp.contains(&[0, 50]), "{exp:?}");
     // A profile differs from itself by nothing.
     assert!(Diff::of(&first, &first, false).rows.iter().all(|row| row.ratio == Some(1.0)));
-    Ok(())
-}
-
-/// A program as the profiler writes it, compiled and run: `OPSMITH_BLESS=1` writes it anew.
-#[path = "profile_support/cat.rs"]
-mod cat;
-
-#[test]
-fn a_call_is_repeated_by_a_program_that_compiles_and_runs() -> Result<(), Failure> {
-    let _alone = alone();
-    let (a, bias) = (ones(&[6, 4]), ones(&[1, 6]).expand([4, 6])?);
-    let half = a.to_dtype(DType::BF16)?;
-    let indices = opsmith::zeros([2, 4])?.to_dtype(DType::I64)?;
-    let ((), profile) = profile(|| {
-        drop(opsmith::addmm(&bias, &a.t().unwrap(), &a.t().unwrap().narrow(0, 0, 4).unwrap()));
-        drop(opsmith::cat(&[&half, &half]));
-        drop(a.gather(0, &indices));
-    })?;
-    let written = |name: &str| -> Result<String, Failure> {
-        let call = profile.slowest_call(name).ok_or("no such call")?;
-        let text = profile.repro(call)?;
-        // The time of this run is in the first line.
-        let (first, rest) = text.split_once('\n').ok_or("one line")?;
-        assert!(first.contains("called at ") && first.ends_with(" there."), "{first}");
-        Ok(format!("//! The repetition of a call, as `Profile::repro` writes it.\n{rest}"))
-    };
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/profile_support/cat.rs");
-    if std::env::var_os("OPSMITH_BLESS").is_some() {
-        std::fs::write(&path, written("cat")?)?;
-    }
-    assert_eq!(std::fs::read_to_string(&path)?, written("cat")?, "OPSMITH_BLESS=1 writes it anew");
-    cat::main()?;
-    assert!(profile.slowest_call("gather").is_some() && profile.slowest_call("nothing").is_none());
-    assert!(written("gather")?.contains("DType::I64"));
-    let kernel = profile.events.iter().find(|event| event.kind == Kind::Kernel).ok_or("no kernel")?;
-    assert!(profile.repro(kernel).is_err_and(|error| error.to_string().contains("only a call")));
     Ok(())
 }

@@ -15,6 +15,8 @@ use syn::visit::{self, Visit};
 mod kernels;
 #[path = "tidy/links.rs"]
 mod links;
+#[path = "tidy/sizes.rs"]
+mod sizes;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()

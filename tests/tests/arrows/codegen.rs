@@ -1,0 +1,60 @@
+//! Modules of the generator and of the tools around it.
+
+use crate::Table;
+
+pub const CODEGEN: Table = Table {
+    folder: "codegen/src",
+    rows: &[
+        ("chain", &[]),
+        ("diagnostics", &[]),
+        ("config", &["chain"]),
+        ("model", &["diagnostics"]),
+        ("spec", &["diagnostics"]),
+        ("expr", &["diagnostics", "model"]),
+        ("analysis", &["expr", "model"]),
+        ("kernel_file", &["config", "diagnostics", "model"]),
+        ("reader", &["config", "diagnostics", "spec"]),
+        ("lower", &["analysis", "diagnostics", "expr", "model", "spec"]),
+        ("emit", &["analysis", "config", "diagnostics", "expr", "model"]),
+        ("output", &["config", "emit"]),
+        (
+            "pipeline",
+            &[
+                "analysis",
+                "config",
+                "diagnostics",
+                "emit",
+                "expr",
+                "kernel_file",
+                "lower",
+                "model",
+                "reader",
+                "spec",
+            ],
+        ),
+        ("build", &["chain", "config", "diagnostics", "emit", "model", "output", "pipeline"]),
+    ],
+    core: &[],
+};
+
+pub const TOOLS: Table = Table {
+    folder: "codegen/tools/src",
+    rows: &[
+        ("coverage", &[]),
+        ("describe", &[]),
+        ("export", &[]),
+        ("fmt", &[]),
+        ("import", &[]),
+        ("json_schema", &[]),
+        ("results", &[]),
+        ("rust_code", &[]),
+        ("scalar", &[]),
+        ("plot", &["scalar"]),
+        ("typeset", &["scalar"]),
+        ("diff", &["export"]),
+        ("scaffold", &["fmt"]),
+        ("editor", &["describe", "json_schema"]),
+        ("site", &["coverage", "describe", "diff", "export", "plot", "results", "typeset"]),
+    ],
+    core: &[],
+};
