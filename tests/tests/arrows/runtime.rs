@@ -202,7 +202,7 @@ pub const TABLE: Table = Table {
         ("npy", &["arg", "device", "dispatch", "error", "layout", "replace", "storage", "tensor"]),
         ("operators", &["arg", "call", "error", "library", "op", "scalar", "tensor"]),
         ("print", &["arg", "device", "dispatch", "element", "error", "layout", "tensor", "view"]),
-        ("device_view", &["device", "element", "error", "layout", "op", "scratch", "tensor"]),
+        ("device_view", &["device", "error", "layout", "op", "scratch", "tensor"]),
         ("untyped", &["element", "layout", "op", "scratch", "tensor", "view"]),
     ],
     core: &["arg", "autograd", "copy", "dispatch", "grad", "infer", "library", "op", "pointwise", "tensor"],
