@@ -12,8 +12,8 @@ use opsmith::autograd::Options;
 use opsmith::graph::{Graph, InputSpec, Passes};
 use opsmith::{DType, ErrorKind, Tensor, TensorOps, Value, call};
 use opsmith_runtime::op::{ArgDef, ArgKind};
-use opsmith_testing::samples::samples;
 use opsmith_testing::fuzz;
+use opsmith_testing::samples::samples;
 
 #[path = "fuzz_support/outs.rs"]
 mod outs;

@@ -46,7 +46,7 @@ impl SpanListener for Reporter {
             }
             Span::Kernel { op, .. } => trace_span!(target: "opsmith", "kernel", op = op.name),
             Span::Copy { source, target } => {
-                trace_span!(target: "opsmith", "copy", from = %source.device(), to = %target.device())
+                trace_span!(target: "opsmith", "transfer", from = %source.device(), to = %target.device())
             }
             Span::Backward { name, .. } => trace_span!(target: "opsmith", "backward", op = name),
             Span::Step { op, site: StepSite::Unknown } => {
