@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use new_crate::{Scratch, cargo, init, init_with_versions, target};
+use new_crate::{Scratch, cargo, compare, compared, init, init_with_versions};
 use support::opsmith;
 
 #[test]
@@ -196,38 +196,14 @@ fn the_checks_find_what_is_wrong(scratch: &Scratch, folder: &str) {
 
 /// `opsmith profile compare` builds a program in the crate, runs it and leaves nothing there.
 fn an_operator_is_compared_over_sizes(scratch: &Scratch, folder: &str) {
-    let picture = scratch.path("curves.svg");
-    let output = Command::new(env!("CARGO_BIN_EXE_opsmith"))
-        .args([
-            "profile",
-            "compare",
-            "mul.Scalar",
-            "--shapes",
-            "10",
-            "--shapes",
-            "4x50",
-            "--attr",
-            "other=2.5",
-        ])
-        .args(["--in", folder, "--cargo-profile", "dev", "-o", &picture])
-        .env("CARGO_TARGET_DIR", target())
-        .env("CARGO_NET_OFFLINE", "true")
-        .output()
-        .unwrap();
-    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{text}{errors}");
-    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["Shapes", "cpu"], "{text}");
-    assert_eq!((rows[2][0], rows[3][0]), ("10", "4x50"), "{text}");
-    assert_eq!(scratch.read("curves.svg").matches("<circle").count(), 2);
+    let sizes = ["mul.Scalar", "--shapes", "10", "--shapes", "4x50", "--attr", "other=2.5"];
+    let (rows, picture) = compared(scratch, &sizes, &[folder]);
+    assert_eq!(rows[0], ["Shapes", "cpu"]);
+    assert_eq!((&*rows[2][0], &*rows[3][0]), ("10", "4x50"));
+    assert_eq!(picture.matches("<circle").count(), 2);
     assert!(!Path::new(folder).join("examples").exists());
     // A mistake in the call is the program's error, and the file is gone as well.
-    let refused = Command::new(env!("CARGO_BIN_EXE_opsmith"))
-        .args(["profile", "compare", "mul.Scalr", "--shapes", "10", "--in", folder, "--cargo-profile", "dev"])
-        .env("CARGO_TARGET_DIR", target())
-        .env("CARGO_NET_OFFLINE", "true")
-        .output()
-        .unwrap();
+    let refused = compare(&["mul.Scalr", "--shapes", "10"], &[folder]);
     let errors = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && errors.contains("mul.Scalr"), "{errors}");
     assert!(!Path::new(folder).join("examples").exists());

@@ -7,9 +7,8 @@ mod new_crate;
 mod support;
 
 use std::path::Path;
-use std::process::Command;
 
-use new_crate::{Scratch, cargo, init_with_versions, target};
+use new_crate::{Scratch, cargo, compared, init_with_versions};
 use support::{Run, opsmith};
 
 /// An operator of the crate, as a user would add it.
@@ -210,28 +209,17 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
 /// The curves of an operator in two builds: the first row of the table names both folders, each size has both times and their
 /// ratio.
 fn two_builds_are_compared(scratch: &Scratch, before: &str, after: &str) {
-    let picture = scratch.path("curves.svg");
-    let output = Command::new(env!("CARGO_BIN_EXE_opsmith"))
-        .args(["profile", "compare", "highest_so_far", "--shapes", "256", "--shapes", "2048"])
-        .args(["--in", before, "--in", after, "--cargo-profile", "dev", "-o", &picture])
-        .env("CARGO_TARGET_DIR", target())
-        .env("CARGO_NET_OFFLINE", "true")
-        .output()
-        .unwrap();
-    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{text}{errors}");
-    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["Shapes", before, after, "ratio"], "{text}");
-    assert_eq!((rows[2][0], rows[3][0]), ("256", "2048"), "{text}");
+    let sizes = ["highest_so_far", "--shapes", "256", "--shapes", "2048"];
+    let (rows, picture) = compared(scratch, &sizes, &[before, after]);
+    assert_eq!(rows[0], ["Shapes", before, after, "ratio"]);
+    assert_eq!((&*rows[2][0], &*rows[3][0]), ("256", "2048"));
     let ratio: f64 = rows[3].last().unwrap().parse().unwrap();
-    assert!(ratio < 1.0, "{text}");
-    let picture = scratch.read("curves.svg");
+    assert!(ratio < 1.0, "{ratio}");
     assert_eq!(
         (picture.matches("<circle").count(), picture.matches("<polyline").count()),
         (4, 2),
         "{picture}"
     );
-    println!("{text}");
 }
 
 /// The median time that a reproducer printed, in microseconds.

@@ -6,9 +6,26 @@ import re
 from types import ModuleType
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
-__all__ = ["MISSING", "Entry", "chosen", "entries", "flattened", "mapped"]
+__all__ = ["MISSING", "NUMBERS", "Entry", "chosen", "entries", "flattened", "mapped"]
 
 _TENSORS = ("Tensor", "Tensors", "OptionalTensors")
+
+
+class _Numbers:
+    """Sizes of a framework that has numbers wherever it infers shapes."""
+
+    def hint(self, size: Any) -> None:
+        """No size has an example: all are numbers."""
+
+    def fresh(self, low: int, high: int | None) -> Any:
+        """No size is known after the run only."""
+        raise NotImplementedError("sizes of the results are known after a run only")
+
+    def check(self, condition: Any, text: str) -> None:
+        """Conditions of numbers are decided before."""
+
+
+NUMBERS = _Numbers()
 
 
 class Entry:

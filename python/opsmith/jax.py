@@ -28,7 +28,7 @@ import numpy as _np
 import opsmith
 
 from ._opsmith import _Definition, _xla_handler
-from ._signature import Entry, chosen
+from ._signature import NUMBERS, Entry, chosen
 
 __all__ = ["asarray", "call", "operator", "to_jax", "unsupported"]
 
@@ -134,23 +134,6 @@ class Arguments:
         return {name: one(self.places[name]) if name in self.places else value for name, value in self.given.items()}
 
 
-class Hooks:
-    """Sizes of JAX, which are numbers."""
-
-    def hint(self, size: Any) -> None:
-        """No size has an example: all are numbers."""
-
-    def fresh(self, low: int, high: int | None) -> Any:
-        """No size is known after the run only."""
-        raise NotImplementedError("sizes of the results are known after a run only, which no program of JAX can have")
-
-    def check(self, condition: Any, text: str) -> None:
-        """Conditions of numbers are decided before."""
-
-
-_HOOKS = Hooks()
-
-
 class Function:
     """An operator as a function of JAX."""
 
@@ -202,7 +185,7 @@ class Function:
     def _shapes(self, arguments: Arguments) -> tuple[Any, ...]:
         """Shapes and dtypes of results."""
         described = [(str(array.dtype), list(array.shape)) for array in arguments.arrays]
-        found = self.entry.definition.infer((), arguments.with_arrays(described), _HOOKS)
+        found = self.entry.definition.infer((), arguments.with_arrays(described), NUMBERS)
         canonical = _jax.dtypes.canonicalize_dtype
         return tuple(_jax.ShapeDtypeStruct(tuple(sizes), canonical(_jax.numpy.dtype(dtype.name))) for dtype, sizes in found)
 

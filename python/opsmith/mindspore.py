@@ -24,7 +24,7 @@ import numpy as _np
 import opsmith
 
 from ._mindspore_bprop import gradient
-from ._signature import Entry, chosen
+from ._signature import NUMBERS, Entry, chosen
 
 __all__ = ["asarray", "operator", "to_mindspore", "unsupported"]
 
@@ -44,23 +44,6 @@ def _refusal(entry: Entry) -> str | None:
     if entry.definition.is_data_dependent:
         return "sizes of its results are known after a run only"
     return entry.refusal(views=True)
-
-
-class _Hooks:
-    """Sizes of MindSpore, which are numbers when a call is inferred."""
-
-    def hint(self, size: Any) -> None:
-        """No size has an example."""
-
-    def fresh(self, low: int, high: int | None) -> Any:
-        """No size is known after the run only."""
-        raise NotImplementedError("sizes of the results are known after a run only")
-
-    def check(self, condition: Any, text: str) -> None:
-        """Conditions of numbers are decided before."""
-
-
-_HOOKS = _Hooks()
 
 
 def _name(dtype: Any) -> str:
@@ -101,7 +84,7 @@ class _Call:
             raise NotImplementedError(
                 f"`{self.entry.name}` got a size that graph mode does not know\n  help: compile for each size, or use PyNative mode"
             )
-        found = self.entry.definition.infer((), self.given([(name, list(sizes)) for name, sizes in described]), _HOOKS)
+        found = self.entry.definition.infer((), self.given([(name, list(sizes)) for name, sizes in described]), NUMBERS)
         self.results = len(found)
         return [(tuple(sizes), _dtype(dtype.name)) for dtype, sizes in found]
 

@@ -147,7 +147,7 @@ struct Build {
     /// The workspace's folder, and the names and versions of its crates.
     workspace: String,
     members: BTreeSet<String>,
-    /// Cargo's folder for what it compiles, and another one in place of it.
+    /// Cargo's folder for compiled files, and another one in place of it.
     target: PathBuf,
     own_target: Option<PathBuf>,
 }

@@ -1,7 +1,7 @@
 //! A crate that `opsmith init` made, in a folder that is removed at the end, and cargo in it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use super::support::{Run, opsmith};
 
@@ -76,4 +76,29 @@ pub fn init_with_versions(scratch: &Scratch) -> String {
     let manifest = scratch.read("my-ops/Cargo.toml");
     std::fs::write(Path::new(&folder).join("Cargo.toml"), format!("{manifest}\n{profiles}")).unwrap();
     folder
+}
+
+/// `opsmith profile compare` with these arguments, in the profile that tests have compiled.
+pub fn compare(arguments: &[&str], folders: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_opsmith"));
+    command.args(["profile", "compare"]).args(arguments);
+    for folder in folders {
+        command.args(["--in", folder]);
+    }
+    command
+        .args(["--cargo-profile", "dev"])
+        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_NET_OFFLINE", "true");
+    command.output().unwrap()
+}
+
+/// The words of each line that it prints, and the picture that it draws.
+pub fn compared(scratch: &Scratch, arguments: &[&str], folders: &[&str]) -> (Vec<Vec<String>>, String) {
+    let picture = scratch.path("curves.svg");
+    let output = compare(&[arguments, &["-o", &picture]].concat(), folders);
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}{errors}");
+    println!("{text}");
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+    (text.lines().map(words).collect(), scratch.read("curves.svg"))
 }

@@ -67,10 +67,10 @@ impl Kind {
     }
 }
 
-/// Writes a fold whose outputs are of the type `O`, with the number that it holds.
+/// Writes a fold, with the number that it holds.
 ///
 /// # Safety
-/// `O` is the fold's output type for elements of `T`.
+/// The dtype of `out` is that of the fold's outputs for the input's dtype.
 unsafe fn reduce(
     (kind, value): (Kind, f64),
     input: &DeviceView<'_>,

@@ -48,7 +48,7 @@ pub fn native_layer_norm(
         rstd: rstd.address.cast(),
         ..rows.geometry(eps)
     };
-    // SAFETY: all addresses are those of as many elements of `T` as the rows have.
+    // SAFETY: all addresses are those of as many elements of the input's dtype as the rows have.
     unsafe { rows.launch(Kernel::Forward, &geometry)? };
     out.write()?;
     mean.write()?;
@@ -113,7 +113,7 @@ pub fn rms_norm(
         out: out.address.cast(),
         ..rows.geometry(epsilon(dtype, eps))
     };
-    // SAFETY: all addresses are those of as many elements of `T` as the rows have.
+    // SAFETY: all addresses are those of as many elements of the input's dtype as the rows have.
     unsafe { rows.launch(Kernel::Forward, &geometry)? };
     out.write()
 }
@@ -245,7 +245,7 @@ impl Rows {
         let geometry =
             Normalisation { grad: grads.address.cast(), input: elements.address.cast(), ..geometry };
         if of_input.is_some() {
-            // SAFETY: all addresses are those of as many elements of `T` as the rows have.
+            // SAFETY: all addresses are those of as many elements of the input's dtype as the rows have.
             unsafe {
                 self.launch(Kernel::Backward, &Normalisation { out: address_of(&of_input), ..geometry })?
             };

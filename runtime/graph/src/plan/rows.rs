@@ -4,7 +4,7 @@
 //! follow from the operator's spec: an element-wise operator computes every element alone, and one with the key `lines`
 //! every line. Must not know groups.
 //!
-//! A kernel may take several short lines at once, as many as there are, in an order of its own: what it computes of a
+//! A kernel may take several short lines at once, as many as there are, in an order of its own: its result for a
 //! line of fewer than [`LINE`] elements, or of one whose elements lie apart, may depend on the number of lines. Such a
 //! call has no rows, so that a tile gives the bits of the whole.
 

@@ -139,7 +139,7 @@ impl Api {
         let mut found: *mut OrtTypeInfo = std::ptr::null_mut();
         let read =
             if output { self.0.KernelInfo_GetOutputTypeInfo } else { self.0.KernelInfo_GetInputTypeInfo };
-        // SAFETY: the caller's handle is valid; the type is released once, after what was read from it was copied.
+        // SAFETY: the caller's handle is valid; the type is released once, after its sizes and its dtype were copied.
         unsafe {
             if self.check(read(info, at, &raw mut found)).is_err() || found.is_null() {
                 return Ok(None);

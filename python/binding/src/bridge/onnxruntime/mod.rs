@@ -50,7 +50,7 @@ struct Domain(*mut OrtCustomOpDomain, usize);
 // SAFETY: the handle is only passed on, under a lock.
 unsafe impl Send for Domain {}
 
-/// What was registered.
+/// Operators and domains that were registered.
 #[derive(Default)]
 struct Registered {
     operators: BTreeMap<String, Vec<&'static Operator>>,

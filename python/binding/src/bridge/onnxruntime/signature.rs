@@ -157,7 +157,7 @@ pub fn attributes(api: Api, source: Source, op: &'static OpDef) -> Result<Attrib
     Ok(Attributes { values, lengths: api.ints(source, LENGTHS).unwrap_or_default() })
 }
 
-/// What stands in the place of an argument with tensors.
+/// The value in the place of an argument with tensors.
 pub enum Given<T> {
     One(T),
     List(Vec<Option<T>>),
