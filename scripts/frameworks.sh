@@ -44,6 +44,8 @@ for framework in "${frameworks[@]}"; do
   case $framework in
   mindspore) continue ;;
   tvm_ffi) packages+=(apache-tvm-ffi) ;;
+  # JAX writes programs to files with it.
+  jax) packages+=(jax flatbuffers) ;;
   onnxruntime) packages+=(onnxruntime onnx) ;;
   *) packages+=("$framework") ;;
   esac
