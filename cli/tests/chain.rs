@@ -8,7 +8,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Run, opsmith};
+use support::opsmith;
 
 const BASE: &str = "edition: 1
 
@@ -125,11 +125,6 @@ fn numbers_gradients_names_and_graphs() -> Result<()> {
 }
 ";
 
-/// Runs the command; its calls of cargo use the versions of the workspace and no network.
-fn offline(arguments: &[&str]) -> Run {
-    support::opsmith_with(&[("CARGO_NET_OFFLINE", "true")], arguments)
-}
-
 /// A folder with crates, removed at the end.
 struct Crates(PathBuf);
 
@@ -203,23 +198,23 @@ fn commands_see_the_whole_chain() {
         [("base", "1 operator"), ("left", "1 operator"), ("right", "2 operators"), ("top", "3 operators")]
     {
         let spec = crates.path(&format!("{name}/ops.yaml"));
-        let run = offline(&["check", "--deny-warnings", &spec]);
+        let run = opsmith(&["check", "--deny-warnings", &spec]);
         assert_eq!(run.stdout, format!("{spec}: {count}, no mistakes\n"), "{}", run.stderr);
-        offline(&["fmt", "--check", &spec]).assert(0, "", "");
+        opsmith(&["fmt", "--check", &spec]).assert(0, "", "");
     }
     let spec = crates.path("top/ops.yaml");
     // Each operator by the path of its crate; an indirect dependency is reached through a parent.
-    offline(&["expand", "top_all", "--spec", &spec]).assert_parts(&[
+    opsmith(&["expand", "top_all", "--spec", &spec]).assert_parts(&[
         "::left::raw::left_cube(",
         "::left::parents::base::raw::base_square(",
         "&raw::twice_here(",
     ]);
-    offline(&["expand", "twice_here", "--spec", &spec])
+    opsmith(&["expand", "twice_here", "--spec", &spec])
         .assert_parts(&["::left::parents::base::kernels::neighbours::twice("]);
-    offline(&["expand", "own_kernel", "--spec", &spec])
+    opsmith(&["expand", "own_kernel", "--spec", &spec])
         .assert_parts(&["::left::parents::base::raw::base_square("]);
-    assert_eq!(offline(&["explain", "top_all", "--spec", &spec]).status, Some(0));
-    let same = offline(&["diff", &spec, &spec]);
+    assert_eq!(opsmith(&["explain", "top_all", "--spec", &spec]).status, Some(0));
+    let same = opsmith(&["diff", &spec, &spec]);
     assert_eq!(same.status, Some(0), "{}{}", same.stdout, same.stderr);
 }
 
@@ -227,7 +222,7 @@ fn commands_see_the_whole_chain() {
 fn one_name_in_two_parents_is_a_mistake_that_names_both() {
     let crates = diamond("clash");
     crates.write("right/ops.yaml", &format!("{RIGHT}{}", &LEFT[LEFT.find("- func").unwrap()..]));
-    let run = offline(&["check", &crates.path("top/ops.yaml")]);
+    let run = opsmith(&["check", &crates.path("top/ops.yaml")]);
     run.assert_parts(&["error[E0467]: `left_cube` is declared by two libraries that this spec builds on\n"]);
     assert!(
         run.stdout.contains("/left/ops.yaml:") && run.stdout.contains("/right/ops.yaml:"),
@@ -236,7 +231,7 @@ fn one_name_in_two_parents_is_a_mistake_that_names_both() {
     );
     crates.write("right/ops.yaml", RIGHT);
     crates.write("top/ops.yaml", &TOP.replace("twice_here", "base_square"));
-    offline(&["check", &crates.path("top/ops.yaml")]).assert_parts(&[
+    opsmith(&["check", &crates.path("top/ops.yaml")]).assert_parts(&[
         "error[E0467]: `base_square` is declared here and by a library that this spec builds on\n",
     ]);
 }
@@ -246,7 +241,7 @@ fn a_parent_without_links_is_named() {
     let crates = diamond("links");
     let manifest = std::fs::read_to_string(crates.path("left/Cargo.toml")).unwrap();
     crates.write("left/Cargo.toml", &manifest.replace("links = \"left\"\n", ""));
-    let run = offline(&["check", &crates.path("top/ops.yaml")]);
+    let run = opsmith(&["check", &crates.path("top/ops.yaml")]);
     assert!(run.stderr.contains("the package `left` has a spec and no `links`"), "{}", run.stderr);
     run.assert_parts(&["there is no operator `left_cube`"]);
 }
@@ -260,7 +255,7 @@ fn a_diamond_builds_and_computes() {
     crates.with_profiles("top");
     let target = Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap();
     let output = Command::new(env!("CARGO"))
-        .args(["test", "--offline", "--test", "chain"])
+        .args(["test", "--test", "chain"])
         .current_dir(crates.0.join("top"))
         .env("CARGO_TARGET_DIR", target)
         .output()

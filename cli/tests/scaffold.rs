@@ -171,7 +171,7 @@ fn the_checks_find_what_is_wrong(scratch: &Scratch, folder: &str) {
     write("src/kernels/mod.rs", &format!("{modules}\npub mod faulty;\n"));
     write("src/kernels/faulty.rs", FAULTY_RUST);
     write("kernels/faulty.cc", FAULTY_CPP);
-    let tests = cargo(folder, &["test", "--offline", "--test", "checks"]);
+    let tests = cargo(folder, &["test", "--test", "checks"]);
     let found = |test: &str, parts: &[&str]| {
         let section = format!("---- {test} stdout ----");
         let text = tests
@@ -252,7 +252,7 @@ fn the_kernels_of_the_guide_pass_every_check() {
         "",
     );
     opsmith(&["fmt", "--check", &spec]).assert(0, "", "");
-    let tests = cargo(&folder, &["test", "--offline"]);
+    let tests = cargo(&folder, &["test"]);
     assert_eq!(tests.status, Some(0), "{}{}", tests.stdout, tests.stderr);
     // The workspace's profiles name packages that a user's crate has not.
     let warnings = tests.stderr.lines().filter(|line| line.contains("warning"));
@@ -276,7 +276,7 @@ fn the_kernels_of_the_guide_pass_every_check() {
 fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
     let scratch = Scratch::new("build");
     let folder = init_with_versions(&scratch);
-    let tests = cargo(&folder, &["test", "--offline"]);
+    let tests = cargo(&folder, &["test"]);
     assert_eq!(tests.status, Some(0), "{}{}", tests.stdout, tests.stderr);
     assert!(tests.stdout.contains("test result: ok. 4 passed; 0 failed"), "{}", tests.stdout);
     assert!(tests.stdout.contains("test result: ok. 14 passed; 0 failed"), "{}", tests.stdout);
@@ -292,7 +292,7 @@ fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
         let run = opsmith(&["new", signature, "--kernel", kernel, "--spec", &spec]);
         assert_eq!(run.status, Some(0), "{}{}", run.stdout, run.stderr);
     }
-    let tests = cargo(&folder, &["test", "--offline", "--no-fail-fast"]);
+    let tests = cargo(&folder, &["test", "--no-fail-fast"]);
     assert!(!tests.stderr.contains("could not compile"), "{}", tests.stderr);
     assert!(!tests.stderr.contains("warning: unused"), "{}", tests.stderr);
     for name in ["clip", "order", "blur.mask"] {

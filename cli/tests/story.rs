@@ -134,7 +134,7 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
     let folder = shop(&scratch);
     let (before, after) = (scratch.path("before.profile.json"), scratch.path("after.profile.json"));
     let work =
-        |file: &str| fine(cargo(&folder, &["run", "--offline", "--quiet", "--example", "work", "--", file]));
+        |file: &str| fine(cargo(&folder, &["run", "--quiet", "--example", "work", "--", file]));
 
     // Profile and table: the slow operator is the first row.
     let total = work(&before);
@@ -170,7 +170,7 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
         "-o",
         &format!("{folder}/examples/repro.rs"),
     ]));
-    let repeat = || fine(cargo(&folder, &["run", "--offline", "--quiet", "--example", "repro"]));
+    let repeat = || fine(cargo(&folder, &["run", "--quiet", "--example", "repro"]));
     let slow = repeat();
     assert!(slow.contains(" calls, median "), "{slow}");
 

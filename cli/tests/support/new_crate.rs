@@ -85,10 +85,7 @@ pub fn compare(arguments: &[&str], folders: &[&str]) -> Output {
     for folder in folders {
         command.args(["--in", folder]);
     }
-    command
-        .args(["--cargo-profile", "dev"])
-        .env("CARGO_TARGET_DIR", target())
-        .env("CARGO_NET_OFFLINE", "true");
+    command.args(["--cargo-profile", "dev"]).env("CARGO_TARGET_DIR", target());
     command.output().unwrap()
 }
 
