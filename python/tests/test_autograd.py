@@ -52,6 +52,9 @@ def test_derivatives_of_functions():
     assert value.tolist() == [1, 4] and tangent.tolist() == [2, 2]
     value, gradient = opsmith.vjp(lambda x: x * x, x, v)
     assert gradient.tolist() == [2, 2]
+    # Nobody else has the graph of a transform, so its results are plain tensors.
+    for result in (value, tangent, gradient, opsmith.jacobian(lambda x: x * x, x)):
+        assert not result.requires_grad and result.numpy().dtype == "float32"
     values, gradients = opsmith.vjp(lambda a, b: (a * b, a), (x, v), (v, v))
     assert len(values) == len(gradients) == 2
     assert opsmith.jacobian(lambda x: x * x, x).tolist() == [[2, 0], [0, 4]]

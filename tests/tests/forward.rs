@@ -214,3 +214,30 @@ fn mistakes_are_explained() {
     let complex = opsmith::to_dtype(&x, DType::C128).unwrap();
     assert!(jacobian(|x| opsmith::mul(x, x), &complex).is_err());
 }
+
+#[test]
+fn results_belong_to_a_graph_if_the_callers_tensors_do() -> Result<()> {
+    let square = |inputs: &[Tensor]| Ok(vec![opsmith::square(&inputs[0])?]);
+    let cube = |x: &Tensor| opsmith::sum(&opsmith::pow(x, 3i64)?);
+    let (x, v) = (t(&[3.0, 2.0]), t(&[1.0, 1.0]));
+    for tracked in [false, true] {
+        let x = x.detach().requires_grad_(tracked)?;
+        let check = |result: &Tensor, name: &str| assert_eq!(result.requires_grad(), tracked, "{name}");
+        let (values, tangents) = jvp(square, &[&x], &[&v])?;
+        check(&values[0], "the value of jvp");
+        check(tangents[0].as_ref().unwrap(), "the tangent");
+        let (values, gradients) = vjp(square, &[&x], &[&v])?;
+        check(&values[0], "the value of vjp");
+        check(gradients[0].as_ref().unwrap(), "the gradient");
+        check(&autograd::jacobian(|x| opsmith::square(x), &x)?, "jacobian, of rows");
+        check(&autograd::jacobian(|x| opsmith::cat(&[x, x], 0), &x)?, "jacobian, of columns");
+        check(&hvp(cube, &x, &v)?, "hvp");
+        check(&hessian(cube, &x)?, "hessian");
+    }
+    // A weight that the function has from its surroundings is the caller's, too.
+    let weight = t(&[5.0, 7.0]).requires_grad_(true)?;
+    let (_, gradients) = vjp(|inputs| Ok(vec![inputs[0].mul(&weight)?]), &[&x], &[&v])?;
+    gradients[0].as_ref().unwrap().backward_with(Some(&v), Options::default())?;
+    assert_eq!(weight.grad().unwrap().to_vec::<f64>()?, [1.0, 1.0]);
+    Ok(())
+}

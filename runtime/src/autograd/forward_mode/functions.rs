@@ -3,10 +3,14 @@
 //! In: functions of tensors. Out: their derivatives at a point. The caller's tensors do not change; calls made while
 //! the caller records can be differentiated further.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use super::super::context::TensorMeta;
 use super::super::custom::custom;
 use super::super::handle::{Options, check_like, grad};
 use super::super::mode::Scope;
+use super::super::node::Kind;
 use super::super::recording;
 use super::level::{Hidden, Level, LevelId};
 use super::{rules, tangent, transpose};
@@ -68,8 +72,10 @@ pub fn vjp(
     }
     let starts: Vec<Option<&Tensor>> = cotangents.iter().map(|cotangent| Some(*cotangent)).collect();
     let found = pull(&outs, &own, &starts, Options { create_graph: outer, ..Options::default() })?;
-    let outs = if outer { outs } else { outs.iter().map(transpose::untracked).collect::<Result<_>>()? };
-    Ok((outs, found))
+    let found = found.into_iter().map(|gradient| gradient.map(|gradient| public(gradient, &own)).transpose());
+    let found = found.collect::<Result<_>>()?;
+    let tracked = |out| if outer { public(out, &own) } else { transpose::untracked(&out) };
+    Ok((outs.into_iter().map(tracked).collect::<Result<_>>()?, found))
 }
 
 /// The derivatives of each element of a function's result by each element of its input: a tensor with
@@ -93,7 +99,7 @@ pub fn jacobian(function: impl Fn(&Tensor) -> Result<Tensor>, input: &Tensor) ->
             let unit = unit(out, element)?;
             let options = Options { create_graph: outer, retain_graph: true };
             let row = pull(&outs, &own, &[Some(&unit)], options)?.swap_remove(0);
-            rows.push(row.map_or_else(|| rules::zeros_like(input), Ok)?);
+            rows.push(row.map_or_else(|| rules::zeros_like(input), |row| public(row, &own))?);
         }
         return join(&rows, &sizes, input, false);
     }
@@ -134,7 +140,7 @@ pub fn hvp(function: impl Fn(&Tensor) -> Result<Tensor>, input: &Tensor, vector:
         let (own, outs) = run(|inputs| Ok(vec![function(&inputs[0])?]), &[&inputs[0]])?;
         let options = Options { create_graph: outer, ..Options::default() };
         let found = pull(&outs, &own, &[None], options)?.swap_remove(0);
-        Ok(vec![found.map_or_else(|| rules::zeros_like(&inputs[0]), Ok)?])
+        Ok(vec![found.map_or_else(|| rules::zeros_like(&inputs[0]), |found| public(found, &own))?])
     };
     let (_, mut found) = jvp(gradient, &[input], &[vector])?;
     found.swap_remove(0).map_or_else(|| rules::zeros_like(input), Ok)
@@ -170,6 +176,26 @@ fn pull(
         return Ok(vec![None; inputs.len()]);
     }
     grad(&roots, &inputs.iter().collect::<Vec<_>>(), &starts, options)
+}
+
+/// A result outside any graph, if its graph leads to these tensors of a transform alone: nobody else has them, so
+/// nobody can ask for their gradients.
+fn public(result: Tensor, own: &[Tensor]) -> Result<Tensor> {
+    let leaves = own.iter().filter_map(|own| super::super::edge_of(own).transpose());
+    let leaves = leaves.map(|edge| Ok(Arc::as_ptr(&edge?.node))).collect::<Result<Vec<_>>>()?;
+    let Some(edge) = super::super::edge_of(&result)? else { return Ok(result) };
+    let (mut seen, mut open) = (HashSet::new(), vec![&edge.node]);
+    while let Some(node) = open.pop() {
+        let place = Arc::as_ptr(node);
+        if !seen.insert(place) {
+            continue;
+        }
+        if matches!(node.kind, Kind::Leaf(_)) && !leaves.contains(&place) {
+            return Ok(result);
+        }
+        open.extend(node.edges.iter().flatten().map(|edge| &edge.node));
+    }
+    transpose::untracked(&result)
 }
 
 /// A new tensor with the same elements, edge and tangents.

@@ -24,7 +24,9 @@ pub(super) fn transposed(
     tangents: &[Option<Tensor>],
     run: impl FnOnce(&[Option<Tensor>]) -> Result<Outputs>,
 ) -> Result<(Outputs, Tangents)> {
-    let outer = recording();
+    // The caller's graph reaches results through an operand or a tangent that is part of it; the nodes of this pass alone
+    // are no reason to track them.
+    let outer = recording() && tensors.iter().chain(tangents).flatten().any(Tensor::requires_grad);
     let forced = Scope::force();
     let mut sources: SmallVec<[(Tensor, Tensor); 2]> = SmallVec::new();
     let separated = tensors
