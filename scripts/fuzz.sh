@@ -7,9 +7,9 @@ cd "$(dirname "$0")/.."
 export OPSMITH_FUZZ_SECONDS=${1:-600}
 unset OPSMITH_FUZZ_SEED
 
-cargo test --release --quiet -p opsmith-tools --test fuzz -- --ignored --nocapture
+cargo test --release --quiet --workspace --test fuzz -- --ignored --nocapture
 for program in graph_fuzz programs_fuzz odd_calls; do
-  cargo test --quiet -p opsmith-tests --test "$program" -- --ignored --nocapture
+  cargo test --quiet --workspace --test "$program" -- --ignored --nocapture
 done
-cargo run --release --quiet -p opsmith-tests --bin fuzz-calls -- --seconds "$OPSMITH_FUZZ_SECONDS"
-OPSMITH_NAMES=$((OPSMITH_FUZZ_SECONDS * 10)) cargo test -p opsmith-fixture --test names -- --ignored --nocapture
+cargo run --release --quiet --bin fuzz-calls -- --seconds "$OPSMITH_FUZZ_SECONDS"
+OPSMITH_NAMES=$((OPSMITH_FUZZ_SECONDS * 10)) cargo test --workspace --test names -- --ignored --nocapture

@@ -14,6 +14,6 @@ python3 -m venv "$folder/venv"
 texts=${OPSMITH_TEXTS:-}
 if [ -z "$texts" ]; then
   texts=$folder/texts
-  OPSMITH_CUDA_KEEP_TEXT=$texts cargo test --quiet -p opsmith-tests --test cuda every_form
+  OPSMITH_CUDA_KEEP_TEXT=$texts cargo test --quiet --workspace --test cuda every_form
 fi
 "$folder/venv/bin/python" scripts/nvrtc.py "$texts" "${1:-1}"

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-/// The output of a program. The command for users builds it first, so it is never outdated.
+/// The output of a program. The command for users builds it first, so it is never outdated. It runs in the workspace's
+/// root, as the README has it: in the folder of this package, cargo would choose features for this package alone, and
+/// compile the library for them.
 #[track_caller]
 fn printed(example: &str) -> String {
     printed_with(example, &[])
@@ -13,7 +15,8 @@ fn printed(example: &str) -> String {
 #[track_caller]
 fn printed_with(example: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--example", example]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    command.args(["run", "--quiet", "--example", example]).current_dir(root);
     if !cfg!(debug_assertions) {
         command.arg("--release");
     }

@@ -1,7 +1,7 @@
 //! A network that learns to read handwritten digits: layers, dropout, AdamW and a schedule.
 //!
 //! ```text
-//! cargo run --release -p opsmith-nn --example digits
+//! cargo run --release --example digits
 //! ```
 //!
 //! Of the last fifth of the digits, which it never learns from, it reads at least 97 % correctly; else it fails.

@@ -1,0 +1,55 @@
+//! Commands of scripts and tests: one choice of packages, so that no command compiles again what another one built, and
+//! downloads where something is missing.
+
+use std::fs;
+
+/// Builds that share nothing with the others by intent: other flags, another target folder, fewer features.
+const OWN_BUILD: [&str; 5] = ["--target-dir", "--no-default-features", "RUSTFLAGS", "--features", "OPSMITH_OPTIMISED"];
+
+/// The lines of a script, with those that a backslash continues joined.
+fn commands(text: &str) -> Vec<String> {
+    text.replace("\\\n", " ").lines().map(str::to_owned).collect()
+}
+
+/// Cargo unifies the features of the packages that a command names: with `-p` they are others than in the workspace,
+/// and everything that has them is compiled once more.
+fn chooses_packages(command: &str) -> bool {
+    let mut words = command.split_whitespace().skip_while(|word| !word.ends_with("cargo")).skip(1);
+    let builds = words.next().is_some_and(|word| ["build", "run", "test"].contains(&word));
+    let own = OWN_BUILD.iter().any(|part| command.contains(part));
+    builds && !own && words.take_while(|word| *word != "--").any(|word| word == "-p" || word == "--package")
+}
+
+#[test]
+fn commands_share_one_build() {
+    let root = super::root();
+    let scripts = fs::read_dir(root.join("scripts")).unwrap().map(|entry| entry.unwrap().path());
+    let files = scripts.filter(|path| path.is_file()).chain([root.join(".ci/run")]);
+    let mut offenders = Vec::new();
+    for path in files {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let name = path.strip_prefix(&root).unwrap().display();
+        let chosen = commands(&text).into_iter().filter(|command| chooses_packages(command));
+        offenders.extend(chosen.map(|command| format!("{name}: {}", command.trim())));
+    }
+    super::assert_none(offenders, "a command names the target (`--test`, `--bin`, `--example`) and no package");
+}
+
+#[test]
+fn a_command_that_chooses_packages_is_found() {
+    assert!(chooses_packages("X=1 cargo test --quiet -p opsmith-tests --test cuda"));
+    assert!(!chooses_packages("cargo test --workspace --test cuda -- -p x"));
+    assert!(!chooses_packages("cargo test -p opsmith-runtime --lib --target-dir target/loom"));
+    assert!(!chooses_packages("python -m mypy -p opsmith"));
+}
+
+/// What a build of the workspace downloaded depends on the machine and on what was built before: a test that wants no
+/// network fails where another did not run. The registry of the test of packages is a folder.
+#[test]
+fn no_test_forbids_downloads() {
+    let words = ["--off".to_owned() + "line", "CARGO_NET_OFF".to_owned() + "LINE"];
+    let files = super::rust_files(".").into_iter().filter(|(name, _)| name != "cli/tests/packages.rs");
+    let offenders = files.filter(|(_, text)| words.iter().any(|word| text.contains(word.as_str())));
+    let names = offenders.map(|(name, _)| name).collect();
+    super::assert_none(names, "cargo downloads what the crate of a test needs");
+}
