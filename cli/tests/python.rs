@@ -120,7 +120,7 @@ fn a_new_package_builds_and_its_tests_pass() {
         inside("maturin")
             .args(["build", "--profile", "dev", "--compatibility", "linux", "--out", &wheels])
             .current_dir(&folder)
-            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap())
+            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap()),
     );
     let wheel = std::fs::read_dir(&wheels).unwrap().next().unwrap().unwrap().path();
     succeed(inside("pip").args(pip).arg(wheel));

@@ -133,8 +133,7 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
     let scratch = Scratch::new("story");
     let folder = shop(&scratch);
     let (before, after) = (scratch.path("before.profile.json"), scratch.path("after.profile.json"));
-    let work =
-        |file: &str| fine(cargo(&folder, &["run", "--quiet", "--example", "work", "--", file]));
+    let work = |file: &str| fine(cargo(&folder, &["run", "--quiet", "--example", "work", "--", file]));
 
     // Profile and table: the slow operator is the first row.
     let total = work(&before);

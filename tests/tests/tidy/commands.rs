@@ -4,7 +4,8 @@
 use std::fs;
 
 /// Builds that share nothing with the others by intent: other flags, another target folder, fewer features.
-const OWN_BUILD: [&str; 5] = ["--target-dir", "--no-default-features", "RUSTFLAGS", "--features", "OPSMITH_OPTIMISED"];
+const OWN_BUILD: [&str; 5] =
+    ["--target-dir", "--no-default-features", "RUSTFLAGS", "--features", "OPSMITH_OPTIMISED"];
 
 /// The lines of a script, with those that a backslash continues joined.
 fn commands(text: &str) -> Vec<String> {
@@ -32,7 +33,10 @@ fn commands_share_one_build() {
         let chosen = commands(&text).into_iter().filter(|command| chooses_packages(command));
         offenders.extend(chosen.map(|command| format!("{name}: {}", command.trim())));
     }
-    super::assert_none(offenders, "a command names the target (`--test`, `--bin`, `--example`) and no package");
+    super::assert_none(
+        offenders,
+        "a command names the target (`--test`, `--bin`, `--example`) and no package",
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::super::custom::custom;
 use super::super::handle::{Options, check_like, grad};
 use super::super::mode::Scope;
 use super::super::node::Kind;
-use super::super::recording;
+use super::super::{attach, edge_of, recording};
 use super::level::{Hidden, Level, LevelId};
 use super::{rules, tangent, transpose};
 use crate::copy;
@@ -178,31 +178,43 @@ fn pull(
     grad(&roots, &inputs.iter().collect::<Vec<_>>(), &starts, options)
 }
 
-/// A result outside any graph, if its graph leads to these tensors of a transform alone: nobody else has them, so
-/// nobody can ask for their gradients.
+/// A result of a transform for the caller. If its graph leads to the transform's own tensors alone, it and its tangents
+/// leave the graph: nobody else has these tensors, so nobody can ask for their gradients.
 fn public(result: Tensor, own: &[Tensor]) -> Result<Tensor> {
-    let leaves = own.iter().filter_map(|own| super::super::edge_of(own).transpose());
+    if leads_outside(&result, own)? {
+        return Ok(result);
+    }
+    let result = transpose::untracked(&result)?;
+    for level in tangent::levels(&result) {
+        let along = tangent::tangent(&result, level)?.map(|tangent| public(tangent, own)).transpose()?;
+        tangent::own_tangent(&result, level, along);
+    }
+    Ok(result)
+}
+
+/// Whether a tensor's graph leads to a leaf that is none of these tensors.
+fn leads_outside(tensor: &Tensor, own: &[Tensor]) -> Result<bool> {
+    let Some(edge) = edge_of(tensor)? else { return Ok(false) };
+    let leaves = own.iter().filter_map(|own| edge_of(own).transpose());
     let leaves = leaves.map(|edge| Ok(Arc::as_ptr(&edge?.node))).collect::<Result<Vec<_>>>()?;
-    let Some(edge) = super::super::edge_of(&result)? else { return Ok(result) };
     let (mut seen, mut open) = (HashSet::new(), vec![&edge.node]);
     while let Some(node) = open.pop() {
         let place = Arc::as_ptr(node);
-        if !seen.insert(place) {
-            continue;
-        }
         if matches!(node.kind, Kind::Leaf(_)) && !leaves.contains(&place) {
-            return Ok(result);
+            return Ok(true);
         }
-        open.extend(node.edges.iter().flatten().map(|edge| &edge.node));
+        if seen.insert(place) {
+            open.extend(node.edges.iter().flatten().map(|edge| &edge.node));
+        }
     }
-    transpose::untracked(&result)
+    Ok(false)
 }
 
 /// A new tensor with the same elements, edge and tangents.
 fn twin(tensor: &Tensor) -> Result<Tensor> {
     let mut twin = transpose::untracked(tensor)?;
-    if let Some(edge) = super::super::edge_of(tensor)? {
-        super::super::attach(&mut twin, edge);
+    if let Some(edge) = edge_of(tensor)? {
+        attach(&mut twin, edge);
     }
     Ok(twin)
 }
