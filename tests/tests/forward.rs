@@ -230,7 +230,10 @@ fn results_belong_to_a_graph_if_the_callers_tensors_do() -> Result<()> {
         check(&values[0], "the value of vjp");
         check(gradients[0].as_ref().unwrap(), "the gradient");
         check(&autograd::jacobian(|x| opsmith::square(x), &x)?, "jacobian, of rows");
-        check(&autograd::jacobian(|x| opsmith::cat(&[opsmith::square(x)?, x.clone()]), &x)?, "jacobian, of columns");
+        check(
+            &autograd::jacobian(|x| opsmith::cat(&[opsmith::square(x)?, x.clone()]), &x)?,
+            "jacobian, of columns",
+        );
         check(&hvp(cube, &x, &v)?, "hvp");
         check(&hessian(cube, &x)?, "hessian");
     }
