@@ -222,6 +222,9 @@ fn memory_is_that_of_the_call_that_took_it() -> Result<(), Failure> {
     let (_, without) = profile_with(ProfileOptions::new().memory(false).shapes(false), || x.exp())?;
     assert!(without.changes.is_empty() && without.operands.is_empty());
     assert_eq!(named(&without, Kind::Call, "exp")[0].allocated, 1 << 20);
+    let (_, without) = profile_with(ProfileOptions::new().sites(false), || x.exp())?;
+    assert!(without.events.iter().all(|event| event.site.is_none()));
+    assert!(!without.texts.iter().any(|text| text.contains(".rs:")), "{:?}", without.texts);
     Ok(())
 }
 

@@ -68,6 +68,8 @@ fn work() -> Result<(), Failure> {
     table(&profile)?;
     files(&profile)?;
     copies()?;
+    let ((), untimed) = profile_with(ProfileOptions::new().devices(false), || drop(step()))?;
+    assert!(untimed.device_spans.is_empty() && !named_kernels(&untimed).is_empty());
     // Moments are used again, and a session without work on devices has none.
     let ((), nothing) = profile_with(ProfileOptions::new(), || drop(ones(&[3])))?;
     assert!(nothing.devices.is_empty() && nothing.device_spans.is_empty());
@@ -76,6 +78,10 @@ fn work() -> Result<(), Failure> {
         profile_with(ProfileOptions::new(), || (0..100).try_for_each(|_| step().map(drop)))?;
     again?;
     times(&profile)
+}
+
+fn named_kernels(profile: &Profile) -> Vec<&Event> {
+    profile.events.iter().filter(|event| event.kind == Kind::Kernel).collect()
 }
 
 /// Every kernel on the device has one part of a stream's time, at or after its submission.

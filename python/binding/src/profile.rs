@@ -11,9 +11,7 @@ use pyo3::prelude::*;
 /// Records the operators that run in a `with` block.
 #[pyclass(name = "profile", module = "opsmith", unsendable)]
 pub struct PyProfile {
-    name: String,
-    shapes: bool,
-    memory: bool,
+    options: ProfileOptions,
     running: Option<Profiler>,
     done: Option<Profile>,
 }
@@ -54,11 +52,12 @@ fn order(name: &str) -> PyResult<SortBy> {
         "average_time" => SortBy::AverageTime,
         "calls" => SortBy::Calls,
         "self_memory" => SortBy::SelfMemory,
+        "self_device_time" => SortBy::SelfDeviceTime,
         "name" => SortBy::Name,
         other => {
             return Err(PyValueError::new_err(format!(
                 "{other:?} is no order\n  help: orders are \"self_time\", \"total_time\", \"average_time\", \"calls\", \
-                 \"self_memory\" and \"name\""
+                 \"self_memory\", \"self_device_time\" and \"name\""
             )));
         }
     })
@@ -67,14 +66,14 @@ fn order(name: &str) -> PyResult<SortBy> {
 #[pymethods]
 impl PyProfile {
     #[new]
-    #[pyo3(signature = (name="profile".to_owned(), *, shapes=true, memory=true))]
-    fn new(name: String, shapes: bool, memory: bool) -> PyProfile {
-        PyProfile { name, shapes, memory, running: None, done: None }
+    #[pyo3(signature = (name="profile".to_owned(), *, shapes=true, memory=true, sites=true, devices=true))]
+    fn new(name: String, shapes: bool, memory: bool, sites: bool, devices: bool) -> PyProfile {
+        let options = ProfileOptions::new().name(name).shapes(shapes).memory(memory);
+        PyProfile { options: options.sites(sites).devices(devices), running: None, done: None }
     }
 
     fn __enter__(mut slf: PyRefMut<'_, Self>) -> PyResult<PyRefMut<'_, Self>> {
-        let options = ProfileOptions::new().name(&slf.name).shapes(slf.shapes).memory(slf.memory);
-        slf.running = Some(Profiler::start(options).map_err(raised)?);
+        slf.running = Some(Profiler::start(slf.options.clone()).map_err(raised)?);
         Ok(slf)
     }
 

@@ -12,7 +12,7 @@ use crate::error::ProfileError;
 use crate::limits::Limits;
 use crate::model::Profile;
 use crate::recorder::clock::{Moment, Scale};
-use crate::recorder::{self};
+use crate::recorder::{self, Wanted};
 
 /// What a profiler records.
 ///
@@ -26,8 +26,7 @@ use crate::recorder::{self};
 #[must_use]
 pub struct ProfileOptions {
     name: String,
-    shapes: bool,
-    memory: bool,
+    wanted: Wanted,
     records: usize,
     limits: bool,
     schedule: Schedule,
@@ -48,12 +47,11 @@ impl Default for ProfileOptions {
 }
 
 impl ProfileOptions {
-    /// Operands and memory, of the last 262,144 events of each thread.
+    /// Operands, memory, places and devices, of the last 262,144 events of each thread.
     pub fn new() -> ProfileOptions {
         ProfileOptions {
             name: "profile".to_owned(),
-            shapes: true,
-            memory: true,
+            wanted: Wanted { shapes: true, memory: true, sites: true, devices: true },
             records: 1 << 18,
             limits: false,
             schedule: Schedule::default(),
@@ -67,12 +65,23 @@ impl ProfileOptions {
 
     /// Whether shapes, strides, dtypes and attributes are recorded, which GB/s, grouping by shapes and reproducers need.
     pub fn shapes(self, shapes: bool) -> ProfileOptions {
-        ProfileOptions { shapes, ..self }
+        ProfileOptions { wanted: Wanted { shapes, ..self.wanted }, ..self }
     }
 
     /// Whether each change of memory is recorded, for a timeline. Totals of events are recorded without, too.
     pub fn memory(self, memory: bool) -> ProfileOptions {
-        ProfileOptions { memory, ..self }
+        ProfileOptions { wanted: Wanted { memory, ..self.wanted }, ..self }
+    }
+
+    /// Whether the line of the user's code that made each call is recorded, which grouping by call site needs.
+    pub fn sites(self, sites: bool) -> ProfileOptions {
+        ProfileOptions { wanted: Wanted { sites, ..self.wanted }, ..self }
+    }
+
+    /// Whether the times of kernels and copies on devices are recorded, by the devices' own clocks. The first kernel of a session
+    /// on a device then waits for its stream.
+    pub fn devices(self, devices: bool) -> ProfileOptions {
+        ProfileOptions { wanted: Wanted { devices, ..self.wanted }, ..self }
     }
 
     /// Most events of a thread; later ones overwrite earlier ones. An event takes at most 100 bytes.
@@ -128,7 +137,7 @@ impl Profiler {
         if RUNNING.load(Ordering::SeqCst) {
             return Err(running());
         }
-        recorder::begin(options.records, options.shapes, options.memory).map_err(|()| {
+        recorder::begin(options.records, options.wanted).map_err(|()| {
             ProfileError::new(
                 "another listener has the spans of this process",
                 "record in a process that does not report to `tracing`",
@@ -165,7 +174,7 @@ impl Profiler {
         if active.is_some() && self.steps == skipped + warm_up && warm_up > 0 {
             // The records of the warm-up.
             drop(recorder::finish());
-            recorder::begin(self.options.records, self.options.shapes, self.options.memory)
+            recorder::begin(self.options.records, self.options.wanted)
                 .map_err(|()| ProfileError::new("another profiler listens", "stop it first"))?;
             self.first = Moment::now();
         }
@@ -203,8 +212,8 @@ impl Profiler {
         let mut profile = Profile::empty(&self.options.name);
         profile.started_ms = self.started_ms;
         profile.duration_ns = scale.nanoseconds(last);
-        profile.has_shapes = self.options.shapes;
-        profile.has_memory = self.options.memory;
+        profile.has_shapes = self.options.wanted.shapes;
+        profile.has_memory = self.options.wanted.memory;
         profile.notes = missing;
         let devices = collect(&mut profile, rings, scale);
         if self.options.limits {

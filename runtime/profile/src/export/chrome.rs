@@ -62,12 +62,11 @@ impl Profile {
             )?;
         }
         let fragments = self.fragments();
-        let mut line = Line::default();
-        for (number, event) in self.events.iter().enumerate() {
-            self.put_event(&mut line, &fragments, number, event);
-            out.write_all(&line.bytes)?;
-            line.bytes.clear();
-        }
+        super::parts::write(&mut out, self.events.len(), |numbers| {
+            let mut line = Line { bytes: Vec::with_capacity(EVENT_BYTES * numbers.len()) };
+            numbers.for_each(|number| self.put_event(&mut line, &fragments, number, &self.events[number]));
+            line.bytes
+        })?;
         self.write_flows(&mut out)?;
         self.write_devices(&mut out)?;
         self.write_memory(&mut out)?;
@@ -247,7 +246,10 @@ impl Profile {
     }
 }
 
-/// An event as it is written. Millions of events spend their time in formatting, so numbers are written by a library for
+/// Bytes of most events.
+const EVENT_BYTES: usize = 256;
+
+/// Events as they are written. Millions of events spend their time in formatting, so numbers are written by a library for
 /// that alone.
 #[derive(Default)]
 struct Line {

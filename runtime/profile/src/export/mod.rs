@@ -4,6 +4,7 @@ mod chrome;
 mod flame;
 mod html;
 mod memory;
+mod parts;
 mod perfetto;
 mod protobuf;
 mod roofline;

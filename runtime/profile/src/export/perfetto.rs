@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::ops::Range;
 
 use super::protobuf::Message;
 use crate::model::{DeviceSpan, Event, Profile};
@@ -80,6 +81,9 @@ const FIRST_STREAM_TRACK: u64 = 16;
 /// Names of annotations; their numbers are positions, from 1.
 const ANNOTATIONS: [&str; 7] = ["operator", "entry", "site", "operands", "flops", "allocated", "freed"];
 
+/// Bytes of the packets of most events.
+const EVENT_BYTES: usize = 96;
+
 /// Texts with numbers: names of events first, then those of operators and operands.
 struct Texts {
     operators: u64,
@@ -100,22 +104,41 @@ impl Profile {
         };
         self.write_head(&mut out)?;
         let (flows, flows_of_backward) = self.flows();
-        let mut open: Vec<usize> = Vec::new();
-        for (number, event) in self.events.iter().enumerate() {
-            let parent = event.parent.map(|parent| parent as usize);
-            while open.last().copied() != parent
-                && let Some(ended) = open.pop()
-            {
-                self.write_end(&mut out, &self.events[ended])?;
-            }
-            self.write_begin(&mut out, &texts, event, flows.get(&number))?;
-            open.push(number);
-        }
-        while let Some(ended) = open.pop() {
-            self.write_end(&mut out, &self.events[ended])?;
-        }
+        super::parts::write(&mut out, self.events.len(), |numbers| {
+            let mut packets = Vec::with_capacity(EVENT_BYTES * numbers.len());
+            self.put_slices(&mut packets, &texts, &flows, numbers);
+            packets
+        })?;
         self.write_device_spans(&mut out, flows_of_backward)?;
         self.write_memory_counter(&mut out)
+    }
+
+    /// The beginnings of events, and the ends of those before them that end first; after the last event, all ends.
+    fn put_slices(
+        &self,
+        packets: &mut Vec<u8>,
+        texts: &Texts,
+        flows: &HashMap<usize, Vec<(u64, bool)>>,
+        numbers: Range<usize>,
+    ) {
+        let outer = |number: &usize| self.events[*number].parent.map(|parent| parent as usize);
+        let before = numbers.start.checked_sub(1);
+        let mut open: Vec<usize> = std::iter::successors(before, outer).collect();
+        open.reverse();
+        let is_last = numbers.end == self.events.len();
+        for number in numbers {
+            let event = &self.events[number];
+            while open.last().copied() != outer(&number)
+                && let Some(ended) = open.pop()
+            {
+                self.put_end(packets, &self.events[ended]);
+            }
+            self.put_begin(packets, texts, event, flows.get(&number));
+            open.push(number);
+        }
+        while is_last && let Some(ended) = open.pop() {
+            self.put_end(packets, &self.events[ended]);
+        }
     }
 
     /// Tracks and texts.
@@ -227,13 +250,13 @@ impl Profile {
         (flows, next)
     }
 
-    fn write_begin(
+    fn put_begin(
         &self,
-        out: &mut impl Write,
+        packets: &mut Vec<u8>,
         texts: &Texts,
         event: &Event,
         flows: Option<&Vec<(u64, bool)>>,
-    ) -> io::Result<()> {
+    ) {
         let mut slice = Message::new()
             .uint(field::EVENT_TYPE, SLICE_BEGIN)
             .uint(field::EVENT_TRACK, FIRST_THREAD_TRACK + u64::from(event.thread))
@@ -257,13 +280,13 @@ impl Profile {
         for (number, is_last) in flows.into_iter().flatten() {
             slice = slice.fixed(if *is_last { field::EVENT_LAST_FLOW } else { field::EVENT_FLOW }, *number);
         }
-        write_event(out, event.start_ns, &slice)
+        put_event(packets, event.start_ns, &slice);
     }
 
-    fn write_end(&self, out: &mut impl Write, event: &Event) -> io::Result<()> {
+    fn put_end(&self, packets: &mut Vec<u8>, event: &Event) {
         let track = FIRST_THREAD_TRACK + u64::from(event.thread);
         let slice = Message::new().uint(field::EVENT_TYPE, SLICE_END).uint(field::EVENT_TRACK, track);
-        write_event(out, event.end_ns(), &slice)
+        put_event(packets, event.end_ns(), &slice);
     }
 
     fn write_memory_counter(&self, out: &mut impl Write) -> io::Result<()> {
@@ -305,13 +328,20 @@ fn needing_state() -> Message {
 }
 
 fn write_event(out: &mut impl Write, at_ns: u64, event: &Message) -> io::Result<()> {
-    write_packet(
-        out,
-        needing_state().uint(field::PACKET_TIMESTAMP, at_ns).message(field::PACKET_EVENT, event),
-    )
+    let mut packet = Vec::new();
+    put_event(&mut packet, at_ns, event);
+    out.write_all(&packet)
 }
 
 fn write_packet(out: &mut impl Write, packet: Message) -> io::Result<()> {
-    let packet = packet.uint(field::PACKET_SEQUENCE, SEQUENCE);
-    out.write_all(Message::new().message(field::TRACE_PACKET, &packet).bytes())
+    out.write_all(of_trace(packet).bytes())
+}
+
+fn put_event(packets: &mut Vec<u8>, at_ns: u64, event: &Message) {
+    let packet = needing_state().uint(field::PACKET_TIMESTAMP, at_ns).message(field::PACKET_EVENT, event);
+    packets.extend_from_slice(of_trace(packet).bytes());
+}
+
+fn of_trace(packet: Message) -> Message {
+    Message::new().message(field::TRACE_PACKET, &packet.uint(field::PACKET_SEQUENCE, SEQUENCE))
 }

@@ -34,6 +34,21 @@ struct Settings {
     capacity: AtomicUsize,
     shapes: AtomicBool,
     memory: AtomicBool,
+    sites: AtomicBool,
+    devices: AtomicBool,
+}
+
+/// The parts of records that a session wants beside names and times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Operands of calls and kernels.
+    pub shapes: bool,
+    /// Each change of memory.
+    pub memory: bool,
+    /// Places of calls.
+    pub sites: bool,
+    /// Times of streams of devices.
+    pub devices: bool,
 }
 
 static SETTINGS: Settings = Settings {
@@ -41,6 +56,8 @@ static SETTINGS: Settings = Settings {
     capacity: AtomicUsize::new(0),
     shapes: AtomicBool::new(false),
     memory: AtomicBool::new(false),
+    sites: AtomicBool::new(false),
+    devices: AtomicBool::new(false),
 };
 
 /// The rings of all threads that recorded something.
@@ -236,6 +253,7 @@ struct Recorder;
 impl SpanListener for Recorder {
     fn begin(&self, span: &Span<'_>) {
         let shapes = SETTINGS.shapes.load(Ordering::Relaxed);
+        let sites = SETTINGS.sites.load(Ordering::Relaxed);
         let args = match *span {
             Span::Call { args, .. } => args,
             _ => &[],
@@ -244,7 +262,8 @@ impl SpanListener for Recorder {
             local.begin(true, args, |ring, parent| match *span {
                 Span::Call { op, form, args, site } => {
                     let operands = if shapes { ring.operands.of_call(site, args) } else { NO_OPERANDS };
-                    Subject { op: Some(op), site: Some(site), operands, ..Subject::new(What::Call(form)) }
+                    let site = sites.then_some(site);
+                    Subject { op: Some(op), site, operands, ..Subject::new(What::Call(form)) }
                 }
                 Span::Kernel { op, args, outs } => {
                     // The arguments of most kernels are those of their call, which are known already.
@@ -264,6 +283,7 @@ impl SpanListener for Recorder {
                 }
                 Span::Step { op, site } => {
                     let (site, elsewhere) = match site {
+                        _ if !sites => (None, Name::NONE),
                         StepSite::Unknown => (None, Name::NONE),
                         StepSite::Here(location) => (Some(location), Name::NONE),
                         StepSite::Elsewhere(text) => (None, ring.name(text)),
@@ -287,12 +307,18 @@ impl SpanListener for Recorder {
     }
 
     fn submits(&self, device: Device, stream: u64) {
+        if !SETTINGS.devices.load(Ordering::Relaxed) {
+            return;
+        }
         let _ = LOCAL.try_with(|local| {
             local.on_launches(|launches, span| launches.begin(span.session, span.id, device, stream));
         });
     }
 
     fn submitted(&self, device: Device, stream: u64) {
+        if !SETTINGS.devices.load(Ordering::Relaxed) {
+            return;
+        }
         let _ = LOCAL.try_with(|local| {
             local.on_launches(|launches, span| launches.end(span.id, device, stream));
         });
@@ -346,15 +372,17 @@ pub(crate) fn end_range() {
 ///
 /// # Errors
 /// If another profiler listens in this process.
-pub(crate) fn begin(capacity: usize, shapes: bool, memory: bool) -> Result<(), ()> {
+pub(crate) fn begin(capacity: usize, wanted: Wanted) -> Result<(), ()> {
     static RECORDER: Recorder = Recorder;
     if !internals::listen(&RECORDER) {
         return Err(());
     }
     barrier::prepare();
     SETTINGS.capacity.store(capacity, Ordering::Relaxed);
-    SETTINGS.shapes.store(shapes, Ordering::Relaxed);
-    SETTINGS.memory.store(memory, Ordering::Relaxed);
+    SETTINGS.shapes.store(wanted.shapes, Ordering::Relaxed);
+    SETTINGS.memory.store(wanted.memory, Ordering::Relaxed);
+    SETTINGS.sites.store(wanted.sites, Ordering::Relaxed);
+    SETTINGS.devices.store(wanted.devices, Ordering::Relaxed);
     SETTINGS.session.fetch_add(1, Ordering::SeqCst);
     Ok(())
 }
