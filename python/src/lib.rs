@@ -8,5 +8,5 @@ use pyo3::prelude::*;
 /// Fills the module `opsmith._opsmith`.
 #[pymodule(gil_used = false)]
 fn _opsmith(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    opsmith_python_binding::install(module, &opsmith::LIBRARY, "opsmith")
+    opsmith_python_binding::install(module, &opsmith::DOCUMENTATION, "opsmith")
 }

@@ -1,7 +1,9 @@
 """Calls of operators: overloads, keywords, conversions, errors, signatures, documentation."""
 
+import doctest
 import inspect
 import pydoc
+import re
 
 import numpy as np
 import pytest
@@ -131,19 +133,75 @@ def test_every_function_has_a_signature_and_is_described():
         signature = inspect.signature(function)
         assert all(not one.startswith("_") for one in signature.parameters), name
         assert function.__doc__ and function.__name__ == name, name
-    # Functions of the package itself, such as `opsmith.grad`, have no entry.
-    operators = [name for name in names() if getattr(opsmith, name).__module__ == "opsmith"]
-    assert len(operators) > 500
-    for name in operators:
-        function = getattr(opsmith, name)
-        for part in ("Parameters\n---", "Notes\n---", "Gradients: ", "qual inputs", "Declared at "):
-            assert part in function.__doc__, f"{name}: {part!r} is not in\n{function.__doc__}"
     text = pydoc.render_doc(opsmith.add, renderer=pydoc.plaintext)
     assert "add(input, other, *, alpha=1, out=None)" in text and "Parameters" in text
-    text = opsmith.gelu.__doc__
-    for part in ("CPU: computes in float16, bfloat16, float32, float64", "Gradients: of `input`.", "By name also `x`."):
-        assert part in text, text
-    assert "Not deterministic" not in text and "Gradients: those of the operators" in opsmith.log_softmax.__doc__
+
+
+def operators():
+    # Functions of the package itself, such as `opsmith.grad`, have no entry.
+    return [name for name in names() if getattr(opsmith, name).__module__ == "opsmith" and name not in {"call", "families"}]
+
+
+def sections(name):
+    """The sections of a function's documentation, by their titles; the text before them under an empty one."""
+    parts = re.split(r"^(\w[\w ]*)\n-+\n", getattr(opsmith, name).__doc__, flags=re.MULTILINE)
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def items(section):
+    """The entries of a section, each with the text below it."""
+    entries = re.split(r"^(?=\S)", section, flags=re.MULTILINE)
+    return [entry.split("\n", 1) for entry in entries if entry.strip()]
+
+
+def test_every_operator_is_documented_with_an_example():
+    assert len(operators()) > 500
+    wrong = []
+    for name in operators():
+        parts = sections(name)
+        missing = [title for title in ("Returns", "Raises", "Notes") if not parts.get(title, "").strip()]
+        if not parts[""].strip():
+            missing.append("a description")
+        if "Gives a new tensor." in parts.get("See Also", ""):
+            # In place: the example is that of the other form.
+            other = parts["See Also"].split(" : ")[0]
+            if "Examples" not in sections(other):
+                missing.append(f"an example of {other}")
+        elif f">>> result = opsmith.{name}(" not in parts.get("Examples", ""):
+            missing.append("an example")
+        missing += [f"the meaning of {head}" for head, text in items(parts.get("Parameters", "")) if not text.strip()]
+        facts = parts.get("Notes", "")
+        missing += [fact for fact in ("Gradients:", "qual inputs", "Declared at ") if fact not in facts]
+        if missing:
+            wrong.append(f"{name}: no {', '.join(missing)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_documentation_has_the_facts_of_the_entry():
+    parts = sections("mm")
+    assert "Shape `[input.size(0), mat2.size(1)]` (2 dimensions: size 0 of `input` by size 1 of `mat2`)" in parts["Returns"]
+    assert "dtype `same(input, mat2)` (the dtype all operands share; different dtypes are an error)." in parts["Returns"]
+    assert "    - Unless `input.size(1) == mat2.size(0)`.\n" in parts["Raises"]
+    assert "- `mat2`: `mm(input.t().conj(), grad)`.\n" in parts["Notes"] and "by the kernel `linalg::mm`" in parts["Notes"]
+    assert "Adds `alpha * other` to `input`" in sections("add")[""]
+    assert "Each element: `input + (alpha * other)`." in sections("add")["Notes"]
+    assert "    A factor of the second term" in sections("add")["Parameters"]
+    gelu = sections("gelu")
+    assert "CPU: computes in float16, bfloat16, float32, float64" in gelu["Notes"] and "By name also `x`." in gelu["Parameters"]
+    assert "Not deterministic" not in gelu["Notes"] and "Not deterministic" in sections("dropout")["Notes"]
+    composed = sections("log_softmax")["Notes"]
+    assert "In terms of other operators: `_log_softmax(" in composed and "operators that it is composed of" in composed
+    # Overloads have their own results.
+    assert "        `values`: " in sections("max")["Notes"] and "        `indices`: " in sections("max")["Notes"]
+    assert "add_ : Writes the result" in sections("add")["See Also"] and "add : Gives" in sections("add_")["See Also"]
+
+
+def test_operators_are_grouped_by_family():
+    families = opsmith.families()
+    assert "mm" in families["ops/products.yaml"] and "add" in families["ops.yaml"]
+    known = {name for family in families.values() for name in family}
+    assert known <= set(dir(opsmith)), known - set(dir(opsmith))
+    assert sum(map(len, families.values())) < len(known) + 20
 
 
 def test_every_method_is_a_function_too():
@@ -155,19 +213,13 @@ def test_every_method_is_a_function_too():
 
 
 def test_examples_of_the_documentation_run():
-    import opsmith.testing
-
-    ran = 0
+    runner, parser = doctest.DocTestRunner(verbose=False), doctest.DocTestParser()
+    said = []
     for name in names():
-        lines = [line[4:] for line in getattr(opsmith, name).__doc__.splitlines() if line.startswith(">>> result")]
-        for line in lines:
-            space = {"opsmith": opsmith, **vars(opsmith.testing)}
-            try:
-                exec(line, space)
-            except Exception as error:
-                raise AssertionError(f"{name}: {line}\n{error}") from error
-            ran += 1
-    assert ran > 300
+        example = parser.get_doctest(getattr(opsmith, name).__doc__, {}, name, None, 0)
+        runner.run(example, out=said.append)
+    assert runner.failures == 0, "".join(said)
+    assert runner.tries > 1200
 
 
 def test_deep_and_odd_arguments_are_errors():

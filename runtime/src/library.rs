@@ -4,7 +4,7 @@ pub(crate) mod declared;
 mod lookup;
 
 pub use lookup::{Candidates, Named};
-pub use opsmith_core::Operation;
+pub use opsmith_core::{Operation, Words};
 
 use crate::error::Result;
 use crate::op::OpDef;
@@ -32,6 +32,16 @@ pub struct Library {
     pub unlike: &'static [(&'static str, &'static str)],
     /// The fingerprint of the spec's entries, 16 hexadecimal digits: results recorded of this library have it too.
     pub fingerprint: &'static str,
+}
+
+/// The documentation of a library's operators, beside what their definitions say.
+pub struct Documentation {
+    /// The library.
+    pub library: &'static Library,
+    /// The sentences about each of its operators, in the same order.
+    pub words: &'static [&'static Words],
+    /// The documentation of the libraries whose operators it uses.
+    pub parents: &'static [&'static Documentation],
 }
 
 /// A Rust operator and the operator that it calls.

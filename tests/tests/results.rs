@@ -65,9 +65,8 @@ fn printed(value: &Value) -> String {
 fn record_examples(model: &Model) -> Vec<String> {
     let mut failed = Vec::new();
     for op in LIBRARY.ops {
-        let Some(example) = model.ops.iter().find(|entry| entry.name == op.name).and_then(worked) else {
-            continue;
-        };
+        let entry = model.ops.iter().find(|entry| entry.name == op.name);
+        let Some(example) = entry.and_then(|entry| worked(entry, entry)) else { continue };
         match output(op, &example) {
             Ok(output) => results::record_example(op, &example.code, &output),
             Err(error) => failed.push(format!("{} ({}): {}\n{error}", op.name, op.location, example.code)),

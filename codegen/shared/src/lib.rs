@@ -18,6 +18,7 @@ mod query;
 pub mod rule_tree;
 pub mod rules;
 pub mod spelling;
+mod words;
 
 /// Most tensors that a pointwise expression reads: the runtime has a loop for each number up to it.
 pub const MAX_POINTWISE_TENSORS: usize = 5;
@@ -35,3 +36,4 @@ pub use kinds::{ArgKind, ArgType, ItemKind};
 pub use memory_format::MemoryFormat;
 pub use promotion::{can_cast, promote};
 pub use query::{Operation, Query};
+pub use words::Words;

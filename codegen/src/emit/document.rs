@@ -1,18 +1,15 @@
-//! What the documentation of a generated function says, from the spec: arguments with what they may be,
-//! versions, determinism.
+//! The documentation of a generated function: the sentences of `words`, the example, forms, kernels, versions.
 
-use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
-use opsmith_core::{Backend, DTypeSet, constraint};
+use opsmith_core::{Backend, DTypeSet};
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::api::{self, Function};
 use super::example::example;
+use super::words::{self, constraints, in_a_line, notes};
 use super::{Generation, enums};
 use crate::analysis::naming::{self, Form};
-use crate::expr::print::print;
-use crate::model::expr::{Expr, ExprKind};
-use crate::model::{Arg, Default, Derivative, Kind, Model, NumberUse, Op, ValueUse};
+use crate::model::{Arg, Default, Kernel, KernelSource, Model, Op};
 
 /// The documentation of a public function, as text: all that the spec says at the operator's first function, and at the
 /// others the differences.
@@ -89,14 +86,14 @@ fn whole(generation: &Generation<'_>, function: &Function<'_>) -> String {
             let name = &op.args[argument].name;
             lines = with_number(lines, part(other, model), name);
         }
-        lines
+        lines.into_iter().map(|line| format!("- {line}")).collect()
     };
     section("Arguments", arguments(op, other));
     section("Results", own(results));
-    section("Gradients", own(|op, _| gradients(op)));
-    section("Errors", own(errors));
+    section("Gradients", own(|op, _| words::gradients(op)));
+    section("Errors", own(words::errors));
     section("Example", example(generation, function));
-    for fact in forms(op).into_iter().chain(kernels(op)).chain(facts(op)) {
+    for fact in forms(op).into_iter().chain(kernels(generation, op)).chain(facts(op)) {
         text.push_str(&format!("\n{fact}\n"));
     }
     text.push_str(&format!("\nDeclared at {}", place(op)));
@@ -110,7 +107,7 @@ fn whole(generation: &Generation<'_>, function: &Function<'_>) -> String {
 /// The lines of two overloads: those of tensors, then what differs if an argument is a number.
 fn with_number(mut lines: Vec<String>, numbers: Vec<String>, argument: &str) -> Vec<String> {
     let differing: Vec<String> = numbers.into_iter().filter(|line| !lines.contains(line)).collect();
-    let of_number = |line: String| format!("- `{argument}` a number: {}", line.trim_start_matches("- "));
+    let of_number = |line: String| format!("`{argument}` a number: {line}");
     lines.extend(differing.into_iter().map(of_number));
     lines
 }
@@ -132,156 +129,22 @@ fn arguments(op: &Op, other: Option<(usize, &Op)>) -> Vec<String> {
     lines
 }
 
+/// Each result, the dtypes that are computed with, and the formula.
+fn results(op: &Op, model: &Model) -> Vec<String> {
+    let mut lines: Vec<String> =
+        words::results(op, model).into_iter().filter(|line| !line.is_empty()).collect();
+    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
+    if dtypes != DTypeSet::EMPTY {
+        lines.push(format!("computed in {}", words::named(dtypes)));
+    }
+    lines.extend(words::definition(op, model));
+    lines
+}
+
 /// The entry, as a link from the folder of the documentation where the spec is at the root of the workspace.
 fn place(op: &Op) -> String {
     let (file, line) = op.location.rsplit_once(':').unwrap_or((&op.location, ""));
     format!("[`{}`](../../../{file}#L{line})", op.location)
-}
-
-/// Shape and dtype of each result as the rules say, and the dtypes that are computed with.
-fn results(op: &Op, model: &Model) -> Vec<String> {
-    let mut lines = Vec::new();
-    let rules = op.infer.iter().flat_map(|infer| {
-        let shapes = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
-        shapes.iter().zip(&infer.dtypes)
-    });
-    for (index, (shape, dtype)) in rules.enumerate() {
-        let name = match op.outputs.get(index).and_then(|output| output.name.as_ref()) {
-            Some(name) => format!("`{name}`: "),
-            None => String::new(),
-        };
-        let shape = rule(shape, op, model);
-        let dtype = rule(dtype, op, model);
-        lines.push(format!("- {name}shape {shape}; dtype {dtype}"));
-    }
-    for output in op.outputs.iter().filter(|output| !output.doc.is_empty()) {
-        let name = output.name.as_deref().unwrap_or("result");
-        lines.push(format!("- `{name}`: {}", in_a_line(&output.doc)));
-    }
-    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
-    if dtypes != DTypeSet::EMPTY {
-        lines.push(format!("- computed in {}", named(dtypes)));
-    }
-    match (&op.flops, &op.body.pointwise) {
-        (Some(formula), _) => {
-            let text = print(formula, op, model).replace('`', "'");
-            lines.push(format!("- arithmetic operations: `{text}`"));
-        }
-        (None, Some(element)) => {
-            let text = print(element, op, model).replace('`', "'");
-            lines.push(format!("- each element: `{text}`"));
-        }
-        (None, None) => {}
-    }
-    lines
-}
-
-/// A text of Markdown in one line, as items of lists have it.
-fn in_a_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A rule of inference in the spec's words, with its meaning; Markdown.
-pub fn rule(expr: &Expr, op: &Op, model: &Model) -> String {
-    let text = print(expr, op, model).replace('`', "'");
-    let meaning = match &expr.kind {
-        ExprKind::Rule(rule, _) => Some(format!(" ({})", rule.doc())),
-        _ => None,
-    };
-    format!("`{text}`{}", meaning.unwrap_or_default())
-}
-
-/// A set of dtypes by its name, or by its members; Markdown.
-pub fn named(dtypes: DTypeSet) -> String {
-    match DTypeSet::NAMED.iter().find(|(_, set)| *set == dtypes) {
-        Some(("all", _)) => "all dtypes".to_owned(),
-        Some((name, _)) => format!("{name} dtypes"),
-        None => dtypes.iter().map(|dtype| format!("`{dtype}`")).collect::<Vec<_>>().join(", "),
-    }
-}
-
-fn gradients(op: &Op) -> Vec<String> {
-    let formula = |derivative: &Derivative| {
-        let arguments: Vec<String> =
-            derivative.arguments.iter().map(|index| format!("`{}`", op.args[*index].name)).collect();
-        let text = derivative.text.replace('`', "'");
-        let derived = if derivative.derived { ", derived from the expression" } else { "" };
-        format!(
-            "- {}: `{}`{derived}",
-            arguments.join(", "),
-            text.split_whitespace().collect::<Vec<_>>().join(" ")
-        )
-    };
-    op.derivatives.iter().map(formula).collect()
-}
-
-/// Refused calls: by the conditions of the spec, and by every operator; items of a list in Markdown.
-pub fn errors(op: &Op, model: &Model) -> Vec<String> {
-    let mut lines: Vec<String> =
-        op.checks.iter().map(|check| format!("- unless `{}`", check.text.replace('`', "'"))).collect();
-    for arg in op.args.iter().filter(|arg| !arg.constraints.is_empty()) {
-        let words = constraint::describe(&arg.constraints, arg.ty.is_list());
-        lines.push(format!("- if `{}` is not {words}", arg.name));
-    }
-    for arg in op.args.iter().filter(|arg| matches!(arg.number, Some(NumberUse::Held | NumberUse::Alike))) {
-        lines.push(format!("- if the dtype of the elements does not hold `{}`", arg.name));
-    }
-    lines.extend(refused_by_rules(op, model));
-    if op.args.iter().filter(|arg| arg.ty.holds_tensors()).count() > 1 {
-        lines.push("- if tensors are on several devices".to_owned());
-    }
-    if lines.is_empty() {
-        lines.push("- if there is no memory for the result".to_owned());
-    }
-    lines
-}
-
-/// What a rule refuses of so many tensors, as the rest of a sentence.
-fn refused(rule: Rule, tensors: usize) -> Option<&'static str> {
-    match rule {
-        Rule::Shape(ShapeRule::Broadcast) => (tensors > 1).then_some("cannot be broadcast together"),
-        Rule::Shape(ShapeRule::Reduce) => Some("lacks a dimension to reduce"),
-        Rule::Shape(ShapeRule::Matmul) => Some("cannot be multiplied as matrices"),
-        Rule::Shape(ShapeRule::Cat) => Some("differ in a dimension besides the one they are joined along"),
-        Rule::Shape(ShapeRule::Full | ShapeRule::Follow) => None,
-        Rule::DType(DTypeRule::Same) => (tensors > 1).then_some("have different dtypes"),
-        Rule::DType(
-            DTypeRule::Follow
-            | DTypeRule::Promote
-            | DTypeRule::PromoteFloat
-            | DTypeRule::Real
-            | DTypeRule::Complex
-            | DTypeRule::Accumulate
-            | DTypeRule::OrDefault,
-        ) => None,
-    }
-}
-
-/// Calls that a rule of a result refuses, by the names of its arguments.
-fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
-    let mut lines = Vec::new();
-    let rules =
-        op.infer.iter().flat_map(|infer| infer.shapes.iter().chain(&infer.dtypes).chain([&infer.compute]));
-    for expr in rules {
-        let ExprKind::Rule(rule, args) = &expr.kind else { continue };
-        let tensors = args.iter().filter(|arg| matches!(arg.ty.kind, Kind::Tensor | Kind::Tensors));
-        let names: Vec<String> =
-            tensors.map(|arg| format!("`{}`", print(arg, op, model).replace('`', "'"))).collect();
-        let Some(refused) = refused(*rule, names.len()) else { continue };
-        let line = format!("- if {} {refused}", names.join(", "));
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
-    let all = DTypeSet::NAMED.iter().find(|(name, _)| *name == "all").map(|(_, set)| *set);
-    if dtypes != DTypeSet::EMPTY && Some(dtypes) != all && op.args.iter().any(|arg| arg.ty.holds_tensors()) {
-        lines.push(format!("- if the dtype to compute in is outside {}", named(dtypes)));
-    }
-    if op.infer.as_ref().is_some_and(|infer| infer.function.is_some()) || op.body.view.is_some() {
-        lines.push("- if shapes and attributes do not go together".to_owned());
-    }
-    lines
 }
 
 /// `- `p`: float, at least 0 and at most 1, `0.5` by default: the probability of zero`
@@ -309,42 +172,6 @@ fn argument_values(arg: &Arg) -> String {
     text
 }
 
-/// The values that an argument may have, in words; empty if its type has no others.
-pub fn constraints(arg: &Arg) -> String {
-    if arg.constraints.is_empty() {
-        return String::new();
-    }
-    let words = constraint::describe(&arg.constraints, arg.ty.is_list());
-    let list = if arg.ty.is_list() && words.starts_with("of ") { "a list " } else { "" };
-    format!("{list}{words}")
-}
-
-/// Remarks on an argument: its relation to the elements, the use of its own elements, its other names; Markdown, the rest
-/// of a sentence each.
-pub fn notes(arg: &Arg) -> Vec<String> {
-    let number = match arg.number {
-        None | Some(NumberUse::Free | NumberUse::Computed | NumberUse::Real) => None,
-        Some(NumberUse::Held) => Some("the elements' dtype must hold it"),
-        Some(NumberUse::Alike) => {
-            Some("the elements' dtype must hold it, and it is no float or complex number unless they are")
-        }
-        Some(NumberUse::Lower | NumberUse::Upper) => {
-            Some("may lie beyond what the elements' dtype holds, where no element is")
-        }
-    };
-    let value = match arg.value {
-        ValueUse::None => None,
-        ValueUse::Optional => Some("if its elements are known, the result's shape is known better"),
-        ValueUse::Masks => Some(
-            "masks (`bool`, `uint8`) stand for the places where they hold, which decide the result's shape",
-        ),
-        ValueUse::Required => Some("its elements decide the result's shape or dtype"),
-    };
-    let aliases: Vec<String> = arg.aliases.iter().map(|name| format!("`{name}`")).collect();
-    let aliases = (!aliases.is_empty()).then(|| format!("by name also {}", aliases.join(", ")));
-    number.into_iter().chain(value).map(str::to_owned).chain(aliases).collect()
-}
-
 /// The other functions of the operator, as links.
 fn forms(op: &Op) -> Option<String> {
     let others = api::own_forms(op).into_iter().skip(1);
@@ -353,9 +180,19 @@ fn forms(op: &Op) -> Option<String> {
     (!links.is_empty()).then(|| format!("Forms: {}.", links.join(", ")))
 }
 
-/// The hand-written kernels by backend, or that the loops come from the expression.
-fn kernels(op: &Op) -> Option<String> {
-    let rows = op.body.kernels.iter().map(|kernel| format!("`{}` ({})", kernel.text, kernel.backend.key()));
+/// The hand-written kernels by backend, of which those in Rust are links, or that the loops come from the expression.
+fn kernels(generation: &Generation<'_>, op: &Op) -> Option<String> {
+    let name = |kernel: &Kernel| {
+        let module = generation.config.kernels_of(kernel.backend);
+        match (&kernel.source, module) {
+            (KernelSource::Rust { path, .. }, Some(module)) => {
+                let module: Vec<&str> = module.names().collect();
+                format!("[`{}`](fn@{}::{path})", kernel.text, module.join("::"))
+            }
+            _ => format!("`{}`", kernel.text),
+        }
+    };
+    let rows = op.body.kernels.iter().map(|kernel| format!("{} ({})", name(kernel), kernel.backend.key()));
     let mut names: Vec<String> = rows.collect();
     if op.body.pointwise.is_some() {
         names.push("a loop made from the expression".to_owned());
@@ -390,9 +227,11 @@ pub(super) fn families(generation: &Generation<'_>) -> TokenStream {
 /// What is known besides what the operator computes, a sentence each.
 fn facts(op: &Op) -> Vec<String> {
     let mut found = Vec::new();
-    if !op.facts.deterministic {
-        found.push("Not deterministic: equal inputs may give other results.".to_owned());
-    }
+    let deterministic = match op.facts.deterministic {
+        true => "Deterministic: equal inputs give equal results, whatever the number of threads.",
+        false => "Not deterministic: equal inputs may give other results.",
+    };
+    found.push(deterministic.to_owned());
     if let Some(version) = &op.facts.since {
         found.push(format!("Since {version}."));
     }

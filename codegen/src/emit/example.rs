@@ -22,7 +22,9 @@ pub(super) fn example(generation: &Generation<'_>, function: &Function<'_>) -> V
     if op.facts.backward_only || op.is_supplied() {
         return Vec::new();
     }
-    op.samples.iter().find_map(|sample| Program::of(op, sample)).map_or(Vec::new(), |program| {
+    // An alias has the samples of the operator that it names.
+    let meant = op.alias_of.map_or(op, |id| &generation.model.ops[id.0]);
+    meant.samples.iter().find_map(|sample| Program::of(op, meant, sample)).map_or(Vec::new(), |program| {
         let mut lines = vec!["```".to_owned(), program.imports(generation.config)];
         lines.extend(program.lines());
         let runtime = runtime(generation.config);
@@ -53,14 +55,15 @@ pub struct WorkedTensor {
     pub numbers: Vec<f64>,
 }
 
-/// The program that the documentation of an operator has; `None` if no sample can be written in Rust.
-pub fn worked(op: &Op) -> Option<WorkedExample> {
+/// The program that the documentation of an operator has, which may be another name of `meant`; `None` if no sample can be
+/// written in Rust.
+pub fn worked(op: &Op, meant: &Op) -> Option<WorkedExample> {
     if op.facts.backward_only || op.is_supplied() {
         return None;
     }
-    let programs = op.samples.iter().enumerate();
+    let programs = meant.samples.iter().enumerate();
     programs.into_iter().find_map(|(sample, values)| {
-        let program = Program::of(op, values)?;
+        let program = Program::of(op, meant, values)?;
         Some(WorkedExample { code: program.lines().join("\n"), sample, tensors: program.made })
     })
 }
@@ -96,7 +99,7 @@ fn list(items: &[String]) -> String {
 
 impl Program {
     /// The call of a sample; `None` if a value has no literal in Rust, or no setter.
-    fn of(op: &Op, sample: &Sample) -> Option<Program> {
+    fn of(op: &Op, meant: &Op, sample: &Sample) -> Option<Program> {
         let mut program = Program {
             names: Vec::new(),
             types: Vec::new(),
@@ -105,11 +108,11 @@ impl Program {
             call: String::new(),
             has_x: op.arg_index("x").is_some(),
         };
-        let dtype = dtype(op, sample)?;
+        let dtype = dtype(meant, sample)?;
         let (mut given, mut setters) = (Vec::new(), String::new());
         for (index, arg) in op.args.iter().enumerate() {
             let value = sample.args.iter().find(|(at, _)| *at == index).map(|(_, value)| value);
-            let dtype = dtype_of(op, index, dtype);
+            let dtype = dtype_of(meant, index, dtype);
             match (value, &arg.default) {
                 (None | Some(SampleValue::None), Some(Default::None)) | (None, Some(_)) => {}
                 (Some(value), Some(_)) => {

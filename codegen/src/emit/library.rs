@@ -12,10 +12,13 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let name = &generation.config.library;
     let ops = generation.own_definitions().map(def_name);
     let names = names(generation);
-    let parents = generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| {
-        let path = &parent.path;
-        quote!(&#path::LIBRARY)
+    let words = generation.own_definitions().map(|op| {
+        let name = def_name(op);
+        quote!(&words::#name)
     });
+    let direct =
+        || generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| &parent.path);
+    let (parents, documented) = (direct(), direct());
     let roles = roles(generation);
     let operators = operators(generation);
     let fingerprint = format!("{:016x}", fingerprint(generation.model));
@@ -28,7 +31,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
             name: #name,
             ops: rt::definitions!(#(#ops)*),
             names: &[#(#names),*],
-            parents: &[#(#parents),*],
+            parents: &[#(&#parents::LIBRARY),*],
             roles: #roles,
             operators: &[#(#operators),*],
             namespaces: &[#(#namespaces),*],
@@ -38,6 +41,14 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         };
 
         rt::library::register!(&LIBRARY);
+
+        /// Sentences about the operators of this crate and of the libraries that it builds on, for documents in other
+        /// languages. A program that does not name them does not contain them.
+        pub static DOCUMENTATION: Documentation = Documentation {
+            library: &LIBRARY,
+            words: &[#(#words),*],
+            parents: &[#(&#documented::DOCUMENTATION),*],
+        };
 
         /// Calls an operator by name, e.g. `call("mm", &[(&a).into(), (&b).into()], &[])`.
         ///

@@ -28,6 +28,7 @@ mod pointwise;
 mod rules;
 mod samples;
 mod signature;
+mod words;
 
 use std::ops::Range;
 
@@ -36,15 +37,16 @@ use proc_macro2::TokenStream;
 use crate::config::{Config, RustPath, Tables};
 use crate::model::{Model, Op};
 
-pub use document::{
-    constraints as constraints_in_words, default as default_in_words, difference as form_in_words,
-    errors as errors_in_words, named as dtypes_in_words, notes as notes_of_argument, rule as rule_in_words,
-};
+pub use document::{default as default_in_words, difference as form_in_words};
 pub use example::{WorkedExample, WorkedTensor, worked};
 pub use header::{HEADER, c_declarations, declaration as c_declaration};
 pub use names::raw_name;
 pub use signature::{Signature, rust_kernel_parameters, rust_kernel_signature, signatures};
 pub use signature::{host_parameter_types, kernel_parameter_types, view_parameter_types};
+pub use words::{
+    ResultWords, constraints as constraints_in_words, errors as errors_in_words, named as dtypes_in_words,
+    notes as notes_of_argument, rules_of_results, source_of_gradients, words,
+};
 
 /// The folder of the generated files inside `OUT_DIR`.
 pub const FOLDER: &str = "opsmith";
@@ -194,14 +196,25 @@ pub const EMITTERS: &[Emitter] = &[
         emit: gradients::emit,
     },
     Emitter {
+        module: "words",
+        source: "codegen/src/emit/words.rs",
+        public: false,
+        by_operator: true,
+        divisible: true,
+        doc: "Sentences about each operator, for documents in other languages.",
+        siblings: &[],
+        imports: "library::Words",
+        emit: words::emit,
+    },
+    Emitter {
         module: "library",
         source: "codegen/src/emit/library.rs",
         public: false,
         by_operator: false,
         divisible: false,
         doc: "The table of all operators, and calls by name.",
-        siblings: &["defs", "raw"],
-        imports: "library::{Form, Library, OperandKind, OperatorRow, Roles, Operation}",
+        siblings: &["defs", "raw", "words"],
+        imports: "library::{Documentation, Form, Library, OperandKind, OperatorRow, Roles, Operation}",
         emit: library::emit,
     },
 ];
@@ -367,7 +380,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         quote::quote! {
             #families
             pub use generated::functions::*;
-            pub use generated::library::{LIBRARY, call};
+            pub use generated::library::{DOCUMENTATION, LIBRARY, call};
             pub use generated::methods::#methods;
         }
     });
@@ -377,6 +390,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         #[allow(unused_variables, reason = "formulas and rules need not use every argument")]
         #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
         #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
+        #[allow(rustdoc::private_intra_doc_links, reason = "kernels may be private")]
         #[allow(missing_docs, reason = "a definition documents itself, and only generated code names it")]
         #[allow(deprecated, reason = "deprecated operators still have to work")]
         #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use opsmith_codegen::config::Config;
+use opsmith_codegen::emit;
 use opsmith_codegen::model::Model;
 use opsmith_codegen::pipeline;
 use opsmith_tools::plot::{Plot, plot};
@@ -26,8 +27,8 @@ fn formulas(model: &Model) -> Vec<(String, String)> {
             let place = format!("{}, gradient of {}", op.name, formula.argument);
             found.extend(formula.math.map(|math| (place, math)));
         }
-        for shape in typeset::shapes(model, op) {
-            found.extend(shape.math.map(|math| (format!("{}, shape of {}", op.name, shape.result), math)));
+        for (index, shape) in typeset::shapes(model, op).into_iter().enumerate() {
+            found.extend(shape.map(|math| (format!("{}, shape of result {index}", op.name), math)));
         }
     }
     found
@@ -97,7 +98,7 @@ fn every_operator_with_an_expression_has_a_definition_and_every_formula_its_row(
         }
         if op.infer.is_some() {
             assert_eq!(typeset::shapes(&STOCK, op).len(), op.visible().len(), "{}", op.name);
-            assert_eq!(typeset::dtypes(&STOCK, op).len(), op.visible().len(), "{}", op.name);
+            assert_eq!(emit::rules_of_results(op, &STOCK).len(), op.visible().len(), "{}", op.name);
         }
     }
 }
@@ -150,13 +151,8 @@ fn a_page_to_look_at() {
                 formula.saved
             );
         }
-        for shape in typeset::shapes(&STOCK, op) {
-            println!(
-                "<p>{}: {}</p>{}",
-                shape.result,
-                shape.words.replace('<', "&lt;"),
-                shape.math.unwrap_or_default()
-            );
+        for (words, math) in std::iter::zip(emit::rules_of_results(op, &STOCK), typeset::shapes(&STOCK, op)) {
+            println!("<p>{}</p>{}", words.shape.replace('<', "&lt;"), math.unwrap_or_default());
         }
         match plot(&STOCK, op) {
             Plot::Svg(svg) => println!("{svg}"),

@@ -1,5 +1,7 @@
 //! Documentation sites: links, contents, sizes, equal bytes, and specs made to harm.
 
+#[path = "site/facts.rs"]
+mod facts;
 #[path = "site/python.rs"]
 mod python_functions;
 

@@ -1,15 +1,17 @@
-//! Signatures and documentation of functions, from definitions.
+//! Signatures of functions, from definitions.
 //!
-//! In: the overloads of a name. Out: the parameters as Python has them, the text of a function's signature, which `inspect`
-//! reads, and its documentation in NumPy's style. The stubs for type checkers are written from the same parameters.
+//! In: the overloads of a name. Out: the parameters as Python has them, and the text of a function's signature, which `inspect`
+//! reads, before its description. The stubs for type checkers are written from the same parameters.
 
-use std::fmt::Write as _;
+mod description;
+mod words;
 
-use opsmith_runtime::op::{ArgDef, ArgKind, DefaultValue, ElementType, OpDef};
-use opsmith_runtime::sample::{Sample, SampleValue};
-use opsmith_runtime::{Backend, DType};
+use opsmith_runtime::op::{ArgDef, ArgKind, DefaultValue, OpDef};
 
 use crate::call::Overloads;
+
+pub use description::{sample_dtype, sample_text};
+pub use words::learn;
 
 /// Words that Python reserves, which arguments and functions cannot have as names.
 const RESERVED: [&str; 36] = [
@@ -221,7 +223,7 @@ pub fn function(overloads: &Overloads) -> String {
         None => "*args, **kwargs".to_owned(),
     };
     let mut text = format!("{}({signature})\n--\n\n", python_name(overloads.name));
-    describe(&mut text, overloads);
+    description::describe(&mut text, overloads);
     text
 }
 
@@ -235,201 +237,9 @@ pub fn method(overloads: &Overloads) -> String {
         None => "$self, *args, **kwargs".to_owned(),
     };
     let name = python_name(overloads.name);
-    let summary = summary(overloads.candidates[0].0.doc);
+    let first = overloads.candidates[0].0;
+    let summary = words::OfOperator::of(first).in_python(description::summary(first.doc));
     format!(
         "{name}({signature})\n--\n\n{summary}\n\nSee `opsmith.{name}`, with this tensor as the first argument."
     )
-}
-
-/// The first sentence of a documentation.
-fn summary(doc: &str) -> &str {
-    let end = doc.find(".\n").or_else(|| doc.find(". ")).map_or(doc.len(), |end| end + 1);
-    doc[..end].trim()
-}
-
-fn describe(text: &mut String, overloads: &Overloads) {
-    let (first, form) = overloads.candidates[0];
-    text.push_str(first.doc.trim());
-    if form == opsmith_runtime::library::Form::Inplace {
-        text.push_str("\n\nThe result is written into the first argument, which is returned.");
-    }
-    text.push_str("\n\nParameters\n----------\n");
-    let mut known: Vec<String> = Vec::new();
-    for def in overloads.candidates.iter().flat_map(|(op, _)| op.schema.args) {
-        let name = argument_name(def);
-        if known.contains(&name) {
-            continue;
-        }
-        _ = write!(text, "{name} : {}", def.ty);
-        if let Some(value) = def.default {
-            _ = write!(text, ", default {}", default(value));
-        }
-        text.push('\n');
-        for constraint in def.constraints {
-            _ = writeln!(text, "    Must be {constraint}.");
-        }
-        let others: Vec<String> =
-            def.aliases.iter().filter(|alias| **alias != name).map(|alias| format!("`{alias}`")).collect();
-        if !others.is_empty() {
-            _ = writeln!(text, "    By name also {}.", others.join(", "));
-        }
-        known.push(name);
-    }
-    if takes_out(overloads) {
-        text.push_str("out : a tensor, optional\n    The tensor to write into, which is returned.\n");
-    }
-    returns(text, first);
-    text.push_str("\nNotes\n-----\n");
-    facts(text, first);
-    if overloads.candidates.len() > 1 {
-        text.push_str("\nIt has several overloads; a call uses the one that takes its arguments:\n\n");
-        for (op, _) in &overloads.candidates {
-            _ = writeln!(text, "    {}", op.schema.text);
-        }
-    }
-    if let Some(sample) = first.samples.first()
-        && form == opsmith_runtime::library::Form::Functional
-    {
-        example(text, overloads, first, sample);
-    }
-}
-
-/// Dtypes, gradient, determinism, versions and the place of the entry, a sentence each.
-fn facts(text: &mut String, op: &OpDef) {
-    for backend in Backend::ALL {
-        let dtypes: Vec<&str> = op.kernels.dtypes(backend).iter().map(DType::name).collect();
-        if !dtypes.is_empty() {
-            let source = match op.kernels.source(backend) {
-                "" => String::new(),
-                source => format!(", by the kernel `{source}`"),
-            };
-            _ = writeln!(text, "{}: computes in {}{source}.", backend.key(), dtypes.join(", "));
-        }
-    }
-    if op.composite.is_some() {
-        text.push_str("It is a composition of other operators.\n");
-    }
-    let has_formula = |index: usize| {
-        let formulas = op.grad.into_iter().flat_map(|grad| grad.formulas);
-        formulas.flat_map(|formula| formula.arguments).any(|argument| usize::from(*argument) == index)
-    };
-    let with_formula: Vec<String> = (0..op.schema.args.len())
-        .filter(|index| has_formula(*index))
-        .map(|index| format!("`{}`", argument_name(&op.schema.args[index])))
-        .collect();
-    text.push_str(&match (with_formula.is_empty(), op.composite.is_some()) {
-        (false, _) => format!("Gradients: of {}.\n", with_formula.join(", ")),
-        (true, true) => "Gradients: those of the operators that it calls.\n".to_owned(),
-        (true, false) => "Gradients: none.\n".to_owned(),
-    });
-    text.push_str(match op.facts.deterministic {
-        true => "Equal inputs give equal results, whatever the number of threads.\n",
-        false => "Not deterministic: equal inputs may give other results.\n",
-    });
-    if let Some(version) = op.facts.since {
-        _ = writeln!(text, "Since version {version}.");
-    }
-    if let Some(deprecated) = op.facts.deprecated {
-        let since = deprecated.since.map_or(String::new(), |version| format!(" since version {version}"));
-        let instead = deprecated.instead.map_or(String::new(), |name| format!("; use `{name}`"));
-        _ = writeln!(text, "Deprecated{since}{instead}.");
-    }
-    _ = writeln!(text, "Declared at {}.", op.location);
-}
-
-fn returns(text: &mut String, op: &OpDef) {
-    let visible = op.schema.returns.len() - op.hidden.min(op.schema.returns.len());
-    if visible == 0 {
-        return;
-    }
-    text.push_str("\nReturns\n-------\n");
-    for result in &op.schema.returns[..visible] {
-        match result.name {
-            Some(name) => _ = writeln!(text, "{name} : {}", result.ty),
-            None => _ = writeln!(text, "{}", result.ty),
-        }
-    }
-}
-
-/// A call of the function that runs, made of the definition's first sample.
-fn example(text: &mut String, overloads: &Overloads, op: &OpDef, sample: &Sample) {
-    let dtype = sample_dtype(op, sample);
-    let mut arguments: Vec<String> = Vec::new();
-    let mut by_name = false;
-    for (index, def) in op.schema.args.iter().enumerate() {
-        let dtype = match op.element_types.get(index) {
-            Some(ElementType::Real) => dtype.to_real(),
-            Some(ElementType::Fixed { kernel, accepted }) if !accepted.contains(dtype) => *kernel,
-            _ => dtype,
-        };
-        let value = sample.args.iter().find(|(name, _)| *name == def.name);
-        by_name |= def.keyword_only;
-        match value {
-            Some((_, value)) if by_name => {
-                arguments.push(format!("{}={}", argument_name(def), sample_text(value, dtype)));
-            }
-            Some((_, value)) => arguments.push(sample_text(value, dtype)),
-            None if def.default.is_none() && !by_name => arguments.push("None".to_owned()),
-            None => by_name = true,
-        }
-    }
-    let name = python_name(overloads.name);
-    text.push_str("\nExamples\n--------\n>>> import opsmith\n>>> from opsmith.testing import *\n");
-    let module = match overloads.spec {
-        Some(spec) => {
-            _ = writeln!(text, ">>> ops = opsmith.load_spec({spec:?})");
-            "ops"
-        }
-        None => "opsmith",
-    };
-    _ = writeln!(text, ">>> result = {module}.{name}({})", arguments.join(", "));
-}
-
-/// The value of a sample as Python writes it, with the functions of `opsmith.testing`.
-pub fn sample_text(value: &SampleValue, dtype: DType) -> String {
-    match value {
-        SampleValue::None => "None".to_owned(),
-        SampleValue::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
-        SampleValue::Int(value) => value.to_string(),
-        SampleValue::Float(value) => match float(*value).as_str() {
-            "None" => "float('nan')".to_owned(),
-            text => text.to_owned(),
-        },
-        SampleValue::Complex(re, im) => format!("complex({re:?}, {im:?})"),
-        SampleValue::Str(text) => format!("{text:?}"),
-        SampleValue::DType(dtype) => format!("{:?}", dtype.name()),
-        SampleValue::List(items) => {
-            format!("[{}]", items.iter().map(|item| sample_text(item, dtype)).collect::<Vec<_>>().join(", "))
-        }
-        SampleValue::Tensor(tensor) => tensor_text(tensor, dtype),
-        SampleValue::Tensors(items) => {
-            let item =
-                |one: &Option<_>| one.as_ref().map_or("None".to_owned(), |tensor| tensor_text(tensor, dtype));
-            format!("[{}]", items.iter().map(item).collect::<Vec<_>>().join(", "))
-        }
-    }
-}
-
-/// The element type of an example: float32 if there is a kernel for it, else the first that has one.
-pub fn sample_dtype(op: &OpDef, sample: &Sample) -> DType {
-    let is_complex = |value: &SampleValue| matches!(value, SampleValue::Complex(..));
-    if sample.args.iter().any(|(_, value)| is_complex(value)) {
-        return DType::C64;
-    }
-    let mut all = [DType::F32, DType::C64].into_iter().chain(DType::ALL);
-    let has_kernel = |dtype: &DType| op.kernels.get(Backend::Cpu, *dtype).is_some();
-    if op.kernels.is_none() { DType::F32 } else { all.find(has_kernel).unwrap_or(DType::F32) }
-}
-
-fn tensor_text(tensor: &opsmith_runtime::sample::SampleTensor, dtype: DType) -> String {
-    use opsmith_runtime::sample::Fill;
-    let shape = format!("{:?}", tensor.shape);
-    let of = if dtype == DType::F32 { String::new() } else { format!(", {:?}", dtype.name()) };
-    match tensor.fill {
-        Fill::Between(low, high) => format!("between({shape}, {low:?}, {high:?}{of})"),
-        Fill::Integers(low, high) => format!("integers({shape}, {low}, {high})"),
-        Fill::Mask => format!("mask({shape})"),
-        Fill::Numbers(values) => format!("numbers({shape}, {values:?}{of})").replace("NaN", "nan"),
-        Fill::Places(values) => format!("places({shape}, {values:?})"),
-    }
 }

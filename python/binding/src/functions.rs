@@ -4,6 +4,7 @@
 //! written in C, which the interpreter calls fastest and describes best. Such a method has no data of its own, so each name has
 //! a function in a table, whose number leads to the name's overloads.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -18,7 +19,7 @@ use pyo3::types::PyType;
 use smallvec::SmallVec;
 
 use crate::bind::Given;
-use crate::call::Overloads;
+use crate::call::{self, Overloads};
 use crate::documentation;
 use crate::errors::OrRaise;
 use crate::tensor::{PyTensor, is_tensor};
@@ -144,6 +145,21 @@ pub fn names(library: &'static Library) -> Vec<&'static str> {
     names
 }
 
+/// The functions of the module's operators by family, the file of the spec that declares them.
+#[pyfunction]
+fn families() -> BTreeMap<&'static str, Vec<String>> {
+    let mut families: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    for op in call::library().all_ops().into_iter().filter(|op| !op.facts.backward_only) {
+        let file = op.location.rsplit_once(':').map_or(op.location, |(file, _)| file);
+        let base = documentation::python_name(op.name.split('.').next().unwrap_or(op.name));
+        let family = families.entry(file).or_default();
+        if !family.contains(&base) {
+            family.push(base);
+        }
+    }
+    families
+}
+
 /// Whether a name is also a method: the first argument of an operator is the tensor `self`.
 pub fn is_method(overloads: &Overloads) -> bool {
     let takes_self = |op: &OpDef| matches!(op.schema.args.first(), Some(def) if def.ty.kind == ArgKind::Tensor && def.name == "self");
@@ -153,6 +169,7 @@ pub fn is_method(overloads: &Overloads) -> bool {
 /// Adds a function for each name of the library, and a method of tensors for those that take one first.
 pub fn install(module: &Bound<'_, PyModule>, library: &'static Library, package: &str) -> PyResult<()> {
     let py = module.py();
+    module.add_function(wrap_pyfunction!(families, module)?)?;
     let class = py.get_type::<PyTensor>();
     let names = names(library);
     if names.len() > SLOTS {

@@ -33,16 +33,22 @@ mod stubs;
 mod tensor;
 mod types;
 
-use opsmith_runtime::library::Library;
+use opsmith_runtime::library::Documentation;
 use pyo3::prelude::*;
 
-/// Fills a module with the operators of a library and all that calls of them need. `package` is the name by which users import
-/// it, which `help` and pickles show.
+/// Fills a module with the operators of a library and all that calls of them need: `DOCUMENTATION` of the crate that the
+/// library was generated in. `package` is the name by which users import it, which `help` and pickles show.
 ///
 /// # Errors
 /// If Python cannot make an object, or the module is filled twice in one process.
-pub fn install(module: &Bound<'_, PyModule>, library: &'static Library, package: &str) -> PyResult<()> {
+pub fn install(
+    module: &Bound<'_, PyModule>,
+    documentation: &'static Documentation,
+    package: &str,
+) -> PyResult<()> {
+    let library = documentation.library;
     call::set_library(library)?;
+    documentation::learn(documentation);
     errors::install(module, package)?;
     types::install(module)?;
     random::install(module)?;

@@ -4,14 +4,14 @@
 
 use std::path::PathBuf;
 
-use opsmith_loader::{Failure, Mistake, Source, load};
+use opsmith_loader::{Failure, Mistake, Source, load_documented};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::bridge::PyDefinition;
 use crate::call::library;
 use crate::errors::raise;
-use crate::functions;
+use crate::{documentation, functions};
 
 /// A mistake as keywords of the class of Python that shows it.
 fn keywords<'py>(py: Python<'py>, mistake: Mistake) -> PyResult<Bound<'py, PyDict>> {
@@ -48,8 +48,10 @@ fn _load_spec<'py>(
         Some(text) => Source::text(&name, &text),
         None => Source::file(path),
     };
-    match py.detach(|| load(library(), &source)) {
-        Ok(library) => {
+    match py.detach(|| load_documented(library(), &source)) {
+        Ok(documentation) => {
+            documentation::learn(documentation);
+            let library = documentation.library;
             let functions = functions::of_spec(py, library, package, name.leak())?;
             let definitions = library.ops.iter().map(|op| PyDefinition(op)).collect();
             Ok((functions, definitions, Vec::new(), String::new()))

@@ -10,12 +10,13 @@ use opsmith_codegen::analysis::rows::has_rules;
 use opsmith_codegen::analysis::rule_trees::{Memory, rules};
 use opsmith_codegen::analysis::uniform::{Uniform, uniform};
 use opsmith_codegen::analysis::{elements, flops};
+use opsmith_codegen::emit::words;
 use opsmith_codegen::model::{self, Model, Op, Role};
 use opsmith_codegen::pipeline::Checked;
 use opsmith_runtime::error::Result;
 use opsmith_runtime::facts::{Deprecated, Facts};
 use opsmith_runtime::infer::expr::Rules;
-use opsmith_runtime::library::{Form, Library};
+use opsmith_runtime::library::{Documentation, Form, Library, Words};
 use opsmith_runtime::op::{Flops, Forms, OpDef, Schema, UniformCall};
 
 use crate::arguments::{argument, list, result, samples, text};
@@ -25,7 +26,7 @@ use crate::kernel;
 use crate::operator::{Held, Operator, Spec, Target};
 use crate::slots::{self, Functions};
 
-/// The library of a checked spec.
+/// The library of a checked spec, with its documentation.
 ///
 /// # Errors
 /// If the program has no room for so many operators.
@@ -33,8 +34,10 @@ pub fn library(
     parent: &'static Library,
     source: &Source,
     checked: Checked,
-) -> std::result::Result<&'static Library, Failure> {
+) -> std::result::Result<&'static Documentation, Failure> {
     let fingerprint = text(&format!("{:016x}", fingerprint(&checked.model)));
+    let all = checked.model.ops.iter().filter(|op| !op.is_external());
+    let words: Vec<Words> = all.map(|op| words(op, &checked.model)).collect();
     let Model { ops, functions, .. } = checked.model;
     let first = ops.iter().position(|op| !op.is_external()).unwrap_or(ops.len());
     let (external, own) = ops.split_at(first);
@@ -64,7 +67,11 @@ pub fn library(
     }
     let names = names(own, &targets[first..]);
     let _ = spec.targets.set(targets);
-    Ok(leak(Library { ops: list(defined.into_iter().flatten()), names: names.leak(), ..*home }))
+    // Of an operator without a definition here there is nothing to say.
+    let (defined, words): (Vec<_>, Vec<_>) =
+        defined.into_iter().zip(words).filter_map(|(op, words)| Some((op?, &*leak(words)))).unzip();
+    let library = leak(Library { ops: defined.leak(), names: names.leak(), ..*home });
+    Ok(leak(Documentation { library, words: words.leak(), parents: &[] }))
 }
 
 fn leak<T>(value: T) -> &'static T {

@@ -33,7 +33,7 @@ mod slots;
 
 pub use check::{Failure, Mistake, Source};
 
-use opsmith_runtime::library::Library;
+use opsmith_runtime::library::{Documentation, Library};
 
 /// Checks a spec, and makes its operators, which may call those of `parent`, the stock library, and each other. Definitions
 /// live as long as the program, as all definitions do.
@@ -41,6 +41,14 @@ use opsmith_runtime::library::Library;
 /// # Errors
 /// If the spec cannot be read, has mistakes, or needs a compiler for Rust.
 pub fn load(parent: &'static Library, source: &Source) -> Result<&'static Library, Failure> {
+    load_documented(parent, source).map(|documentation| documentation.library)
+}
+
+/// The same, with the documentation that the generator would write.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_documented(parent: &'static Library, source: &Source) -> Result<&'static Documentation, Failure> {
     let checked = check::check(source)?;
     define::library(parent, source, checked)
 }
@@ -53,5 +61,5 @@ pub fn load(parent: &'static Library, source: &Source) -> Result<&'static Librar
 pub fn load_stock(parent: &'static Library) -> Result<&'static Library, Failure> {
     let source = Source::stock();
     let checked = check::check(&source)?;
-    define::library(parent, &source, checked)
+    define::library(parent, &source, checked).map(|documentation| documentation.library)
 }

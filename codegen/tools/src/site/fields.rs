@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use opsmith_codegen::emit;
+use opsmith_codegen::emit::{self, ResultWords};
 use opsmith_codegen::model::{Arg, Model, Op, Output};
 
 use super::markdown::{self, Links};
@@ -70,16 +70,18 @@ pub fn arguments(op: &Op, links: &dyn Links) -> Vec<ArgumentRow> {
 
 /// The results that callers get; rules are those of the operator that an alias means.
 pub fn results(op: &Op, meant: &Op, model: &Model, links: &dyn Links) -> Vec<ResultRow> {
-    let (shapes, dtypes) = (typeset::shapes(model, meant), typeset::dtypes(model, meant));
+    let (rules, mut shapes) = (emit::rules_of_results(meant, model), typeset::shapes(model, meant));
     let row = |(index, output): (usize, &Output)| {
-        let shape = shapes.get(index);
+        let words = |text: fn(&ResultWords) -> &str| {
+            rules.get(index).map(|rules| markdown::inline(text(rules), links)).unwrap_or_default()
+        };
         ResultRow {
             name: op.result_name(index),
             ty: output.ty.to_string(),
             doc: sentence(&markdown::inline(&output.doc, links)),
-            shape: shape.map(|shape| markdown::inline(&shape.words, links)).unwrap_or_default(),
-            shape_math: shape.and_then(|shape| shape.math.clone()),
-            dtype: dtypes.get(index).map(|dtype| markdown::inline(dtype, links)).unwrap_or_default(),
+            shape: words(|rules| &rules.shape),
+            shape_math: shapes.get_mut(index).and_then(Option::take),
+            dtype: words(|rules| &rules.dtype),
         }
     };
     op.visible().iter().enumerate().map(row).collect()
@@ -90,7 +92,8 @@ fn sentence(html: &str) -> String {
     capital(html.trim_end_matches('.'))
 }
 
-fn capital(text: &str) -> String {
+/// A text whose first letter is large.
+pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use opsmith_codegen::emit;
 use opsmith_codegen::model::{GradientSource, Model, Op};
 
 use crate::describe::Operator;
@@ -47,20 +48,16 @@ pub fn rows(model: &Model, op: &Op) -> Vec<DerivativeRow> {
 }
 
 /// The source of gradients.
-pub fn sentence(op: &Op, meant: &Op) -> String {
-    let text = match meant.gradient_source() {
+pub fn sentence(meant: &Op) -> String {
+    match meant.gradient_source() {
         GradientSource::Written if !meant.derivatives.is_empty() => {
-            "By the formulas below, with `grad` the gradient of the result."
+            "By the formulas below, with grad the gradient of the result.".to_owned()
         }
         _ if !meant.derivatives.is_empty() => {
-            "By the formulas below, derived from the expression of one element."
+            "By the formulas below, derived from the expression of one element.".to_owned()
         }
-        GradientSource::Composition => "Those of the operators that it is composed of.",
-        GradientSource::View => "That of the view, from its layout.",
-        _ if op.facts.backward_only => "None: only formulas call it.",
-        _ => "None: the result has no gradient.",
-    };
-    text.replace('`', "")
+        _ => format!("{}.", super::fields::capital(emit::source_of_gradients(meant))),
+    }
 }
 
 /// Forward mode.

@@ -222,7 +222,7 @@ fn page(map: &SiteMap<'_>, index: usize, coverage: &[Row], shared: &mut Shared<'
         signature: kernel.signature.as_ref().map(|text| highlight(text, "rust")),
     };
     let errors = emit::errors_in_words(meant, model);
-    let errors = errors.iter().map(|line| markdown::inline(line.trim_start_matches("- "), &links));
+    let errors = errors.iter().map(|line| markdown::inline(line, &links));
     OperatorPage {
         index,
         name: op.name.clone(),
@@ -240,8 +240,8 @@ fn page(map: &SiteMap<'_>, index: usize, coverage: &[Row], shared: &mut Shared<'
         flops: operations(map, meant),
         arguments: fields::arguments(op, &links),
         results: fields::results(op, meant, model, &links),
-        example: example(op, results.and_then(|results| results.examples.first())),
-        gradients: gradients::sentence(op, meant),
+        example: example(op, meant, results.and_then(|results| results.examples.first())),
+        gradients: gradients::sentence(meant),
         derivatives: gradients::rows(model, meant),
         forward: gradients::forward(&described),
         second_order: gradients::second_order(&described, meant),
@@ -364,14 +364,14 @@ fn operations(map: &SiteMap<'_>, op: &Op) -> Option<String> {
     }
 }
 
-fn example(op: &Op, recorded: Option<&crate::results::Example>) -> Option<ExampleText> {
+fn example(op: &Op, meant: &Op, recorded: Option<&crate::results::Example>) -> Option<ExampleText> {
     if let Some(example) = recorded {
         return Some(ExampleText {
             code: highlight(&example.code, "rust"),
             output: Some(example.output.clone()),
         });
     }
-    emit::worked(op).map(|worked| ExampleText { code: highlight(&worked.code, "rust"), output: None })
+    emit::worked(op, meant).map(|worked| ExampleText { code: highlight(&worked.code, "rust"), output: None })
 }
 
 /// The dtypes of the backends that compute it at all.

@@ -1,7 +1,7 @@
 //! Typeset formulas of an operator: MathML from the checked model.
 //!
-//! In: a model and one of its operators. Out: elements `<math display="block">` as text, without styles, and sentences for
-//! rules that have them. Must not read files or evaluate expressions.
+//! In: a model and one of its operators. Out: elements `<math display="block">` as text, without styles. Must not read files or
+//! evaluate expressions.
 
 mod calls;
 mod expression;
@@ -10,10 +10,10 @@ mod mathml;
 mod names;
 
 use opsmith_codegen::analysis::reads::{Place, reads};
-use opsmith_codegen::emit::rule_in_words;
 use opsmith_codegen::model::expr::{Expr, ExprKind};
 use opsmith_codegen::model::{Backends, Derivative, Model, Op};
 use opsmith_core::Backend;
+use opsmith_core::rules::{Rule, ShapeRule};
 
 use expression::Writer;
 use mathml::{Math, between, commas, display, equation, lines};
@@ -29,17 +29,6 @@ pub struct Formula {
     pub source: String,
     /// The arguments and results that a recorded call saves for it.
     pub saved: Vec<String>,
-}
-
-/// The rule of a result's shape.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ShapeText {
-    /// The name of the result.
-    pub result: String,
-    /// The rule in words.
-    pub words: String,
-    /// The sizes, typeset, if the rule is an expression.
-    pub math: Option<String>,
 }
 
 /// The result as an expression: of one element, or of other operators. `None` if the operator has a kernel only.
@@ -99,58 +88,25 @@ fn is_computed(formula: &Expr) -> bool {
     }
 }
 
-/// The rule of each result's shape.
-pub fn shapes(model: &Model, op: &Op) -> Vec<ShapeText> {
-    let results = 0..op.visible().len();
-    let result = |index: usize| op.result_name(index);
-    let plain = |words: &str| {
-        results
-            .clone()
-            .map(|index| ShapeText { result: result(index), words: words.to_owned(), math: None })
-            .collect()
+/// The sizes of each result, typeset; `None` where a function of the kernels alone says them.
+pub fn shapes(model: &Model, op: &Op) -> Vec<Option<String>> {
+    let visible = op.visible().len();
+    let Some(infer) = op.infer.as_ref().filter(|infer| infer.function.is_none()) else {
+        return vec![None; visible];
     };
-    let Some(infer) = &op.infer else {
-        return match &op.body.view {
-            Some(path) => plain(&format!("as the layout function `{path}` says")),
-            None if op.body.composite.is_some() => plain("as the composition gives it"),
-            None => Vec::new(),
-        };
-    };
-    if let Some(path) = &infer.function {
-        return plain(&format!("as the Rust function `{path}` says"));
-    }
     let rules = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
-    let rules = rules.iter().enumerate().take(op.visible().len());
-    rules
-        .map(|(index, rule)| {
-            let is_rule = matches!(rule.kind, ExprKind::Rule(..));
-            let writer = Writer::of(model, op, rule);
-            ShapeText {
-                result: result(index),
-                words: rule_in_words(rule, op, model),
-                math: (!is_rule).then(|| {
-                    display(equations(
-                        &writer,
-                        mathml::call(names::upright("shape"), vec![writer.result(index)]),
-                        rule,
-                    ))
-                }),
+    let typeset = |(index, rule): (usize, &Expr)| {
+        let writer = Writer::of(model, op, rule);
+        let shape = |of: Math| mathml::call(names::upright("shape"), vec![of]);
+        let left = shape(writer.result(index));
+        Some(display(match &rule.kind {
+            ExprKind::Rule(Rule::Shape(ShapeRule::Follow), args) if args.len() == 1 => {
+                equation(left, shape(writer.math(&args[0])))
             }
-        })
-        .collect()
-}
-
-/// The rule of each result's dtype, in words; Markdown.
-pub fn dtypes(model: &Model, op: &Op) -> Vec<String> {
-    let Some(infer) = &op.infer else {
-        let words = match (&op.body.view, &op.body.composite) {
-            (Some(_), _) => "that of the tensor it is a view of",
-            (None, Some(_)) => "as the composition gives it",
-            (None, None) => return Vec::new(),
-        };
-        return vec![words.to_owned(); op.visible().len()];
+            _ => equations(&writer, left, rule),
+        }))
     };
-    infer.dtypes.iter().take(op.visible().len()).map(|rule| rule_in_words(rule, op, model)).collect()
+    rules.iter().take(visible).enumerate().map(typeset).collect()
 }
 
 /// `left = expression`: bindings in lines of their own, the value last.

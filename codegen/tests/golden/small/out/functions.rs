@@ -50,6 +50,8 @@ rt::options! {
 ///
 /// Kernels: a loop made from the expression.
 ///
+/// Deterministic: equal inputs give equal results, whatever the number of threads.
+///
 /// Declared at [`spec.yaml:8`](../../../spec.yaml#L8) and [`spec.yaml:24`](../../../spec.yaml#L24).
 #[track_caller]
 pub fn plus<'a>(self_: &Tensor, other: impl Into<TensorOrScalar<'a>>) -> Result<Tensor> {
@@ -128,6 +130,8 @@ rt::options! {
 ///
 /// Kernels: a loop made from the expression.
 ///
+/// Deterministic: equal inputs give equal results, whatever the number of threads.
+///
 /// Declared at [`spec.yaml:31`](../../../spec.yaml#L31).
 #[track_caller]
 pub fn grown(self_: &Tensor) -> Result<Tensor> {
@@ -162,7 +166,7 @@ rt::forms! {
 /// - `mat2`: Tensor
 ///
 /// # Results
-/// - shape `[self.size(0), mat2.size(1)]`; dtype `same(self, mat2)` (the dtype all operands share; different dtypes are an error)
+/// - shape `[self.size(0), mat2.size(1)]` (2 dimensions: size 0 of `self` by size 1 of `mat2`); dtype `same(self, mat2)` (the dtype all operands share; different dtypes are an error)
 /// - computed in `float32`, `float64`
 ///
 /// # Gradients
@@ -179,7 +183,9 @@ rt::forms! {
 ///
 /// Forms: [`product_out`](fn@super::product_out).
 ///
-/// Kernels: `kernel::product` (CPU).
+/// Kernels: [`kernel::product`](fn@crate::kernels::kernel::product) (CPU).
+///
+/// Deterministic: equal inputs give equal results, whatever the number of threads.
 ///
 /// Declared at [`spec.yaml:39`](../../../spec.yaml#L39).
 #[track_caller]
@@ -225,6 +231,8 @@ rt::options! {
 ///
 /// Kernels: `kernels/largest.cc:golden_largest` (CPU).
 ///
+/// Deterministic: equal inputs give equal results, whatever the number of threads.
+///
 /// Declared at [`spec.yaml:52`](../../../spec.yaml#L52).
 #[track_caller]
 pub fn largest(self_: &Tensor) -> Result<(Tensor, Tensor)> {
@@ -252,11 +260,16 @@ rt::forms! {
 /// - shape `full(size)` (the given sizes); dtype `follow(self)` (the dtype of the given input)
 /// - computed in `float32`
 ///
+/// # Gradients
+/// - none: the result has no gradient
+///
 /// # Errors
 /// - if the dtype to compute in is outside `float32`
 /// - if tensors are on several devices
 ///
-/// Kernels: `kernel::spread` (CPU).
+/// Kernels: [`kernel::spread`](fn@crate::kernels::kernel::spread) (CPU).
+///
+/// Deterministic: equal inputs give equal results, whatever the number of threads.
 ///
 /// Declared at [`spec.yaml:62`](../../../spec.yaml#L62).
 #[track_caller]
@@ -275,12 +288,17 @@ pub fn spread(self_: &Tensor, index: &Tensor, size: impl AsRef<[i64]>) -> Result
 /// - `dim0`: int
 /// - `dim1`: int
 ///
+/// # Results
+/// - shape as the layout function `view::flipped` says; dtype that of the tensor it is a view of
+///
 /// # Gradients
 /// - `self`: `flipped(grad, dim0, dim1)`
 ///
 /// # Errors
 /// - unless `self.dim() >= 2`
 /// - if shapes and attributes do not go together
+///
+/// Deterministic: equal inputs give equal results, whatever the number of threads.
 ///
 /// Declared at [`spec.yaml:71`](../../../spec.yaml#L71).
 #[track_caller]
@@ -298,8 +316,18 @@ pub fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
 /// - `self`: Tensor
 /// - `other`: Tensor
 ///
+/// # Results
+/// - shape as the composition gives it; dtype as the composition gives it
+/// - shape as the composition gives it; dtype as the composition gives it
+/// - in terms of other operators: `{ let sum = plus.Tensor(self, other, 1); (sum, grown(sum, false)) }`
+///
+/// # Gradients
+/// - those of the operators that it is composed of
+///
 /// # Errors
 /// - if tensors are on several devices
+///
+/// Deterministic: equal inputs give equal results, whatever the number of threads.
 ///
 /// Declared at [`spec.yaml:78`](../../../spec.yaml#L78).
 #[track_caller]
@@ -316,8 +344,13 @@ pub fn sum_and_growth(self_: &Tensor, other: &Tensor) -> Result<(Tensor, Tensor)
 /// # Arguments
 /// - `self`: Tensor
 ///
+/// # Gradients
+/// - none: the result has no gradient
+///
 /// # Errors
 /// - unless `self.numel() == 1`
+///
+/// Deterministic: equal inputs give equal results, whatever the number of threads.
 ///
 /// Declared at [`spec.yaml:82`](../../../spec.yaml#L82).
 #[track_caller]

@@ -5,6 +5,7 @@
 #[allow(unused_variables, reason = "formulas and rules need not use every argument")]
 #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
 #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
+#[allow(rustdoc::private_intra_doc_links, reason = "kernels may be private")]
 #[allow(missing_docs, reason = "a definition documents itself, and only generated code names it")]
 #[allow(deprecated, reason = "deprecated operators still have to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
@@ -110,6 +111,13 @@ mod generated {
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/gradients.rs"));
     }
+    /// Sentences about each operator, for documents in other languages.
+    pub mod words {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        use ::opsmith::runtime::library::Words;
+        include!(concat!(env!("OUT_DIR"), "/opsmith/words.rs"));
+    }
     /// The table of all operators, and calls by name.
     pub mod library {
         use ::opsmith::runtime as rt;
@@ -117,9 +125,10 @@ mod generated {
         use super::{
             defs::{self},
             raw::{self},
+            words::{self},
         };
         use ::opsmith::runtime::library::{
-            Form, Library, OperandKind, OperatorRow, Roles, Operation,
+            Documentation, Form, Library, OperandKind, OperatorRow, Roles, Operation,
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/library.rs"));
     }
@@ -135,7 +144,7 @@ mod generated {
 pub mod operators_by_family {}
 
 pub use generated::functions::*;
-pub use generated::library::{LIBRARY, call};
+pub use generated::library::{DOCUMENTATION, LIBRARY, call};
 pub use generated::methods::GoldenExt;
 #[doc(hidden)]
 pub use generated::{defs, raw};

@@ -33,6 +33,24 @@ pub static LIBRARY: Library = Library {
 
 rt::library::register!(& LIBRARY);
 
+/// Sentences about the operators of this crate and of the libraries that it builds on, for documents in other
+/// languages. A program that does not name them does not contain them.
+pub static DOCUMENTATION: Documentation = Documentation {
+    library: &LIBRARY,
+    words: &[
+        &words::PLUS_TENSOR,
+        &words::PLUS_SCALAR,
+        &words::GROWN,
+        &words::PRODUCT,
+        &words::LARGEST,
+        &words::SPREAD,
+        &words::FLIPPED,
+        &words::SUM_AND_GROWTH,
+        &words::ITEM,
+    ],
+    parents: &[],
+};
+
 /// Calls an operator by name, e.g. `call("mm", &[(&a).into(), (&b).into()], &[])`.
 ///
 /// A full name such as `add.Tensor` is that overload. A name without overload means the overload that

@@ -1,0 +1,317 @@
+//! The sentences about an operator that its functions' documentation, the site and other languages' documents share.
+//!
+//! In: an operator. Out: lines of Markdown about what it computes, arguments, results, gradients and errors. Must not know
+//! which document shows them.
+
+use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
+use opsmith_core::{Backend, DTypeSet, Query, Words, constraint};
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Generation;
+use super::names::def_name;
+use crate::expr::print::print;
+use crate::model::expr::{Expr, ExprKind, Variable};
+use crate::model::{Arg, Derivative, GradientSource, Kind, Model, NumberUse, Op, ValueUse};
+
+pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
+    generation.own_definitions().map(|op| row(op, generation.model)).collect()
+}
+
+/// The sentences about one operator, as static data.
+fn row(op: &Op, model: &Model) -> TokenStream {
+    let name = def_name(op);
+    let Words { definition, arguments, results, gradients, errors } = words(op, model);
+    quote! {
+        pub static #name: Words = Words::of([#definition, #arguments, #results, #gradients, #errors]);
+    }
+}
+
+/// The sentences about an operator.
+pub fn words(op: &Op, model: &Model) -> Words {
+    let lines = |lines: Vec<String>| lines.join("\n").into();
+    Words {
+        definition: lines(definition(op, model)),
+        arguments: lines(op.args.iter().map(meaning_of_argument).collect()),
+        results: lines(results(op, model)),
+        gradients: lines(gradients(op)),
+        errors: lines(errors(op, model)),
+    }
+}
+
+/// A text of Markdown in one line, as items of lists have it.
+pub(super) fn in_a_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// An expression as Markdown shows it, in one line.
+fn code(expr: &Expr, op: &Op, model: &Model) -> String {
+    format!("`{}`", in_a_line(&print(expr, op, model).replace('`', "'")))
+}
+
+/// The expression of an element or the composition, and the number of arithmetic operations.
+pub(super) fn definition(op: &Op, model: &Model) -> Vec<String> {
+    let element = op.body.pointwise.as_ref().map(|expr| format!("each element: {}", code(expr, op, model)));
+    let composite = op.body.composite.as_ref().filter(|_| element.is_none());
+    let composite = composite.map(|expr| format!("in terms of other operators: {}", code(expr, op, model)));
+    let flops = op.flops.as_ref().map(|expr| format!("arithmetic operations: {}", code(expr, op, model)));
+    element.into_iter().chain(composite).chain(flops).collect()
+}
+
+/// The meaning of an argument and remarks on it, without its other names.
+fn meaning_of_argument(arg: &Arg) -> String {
+    let meaning = in_a_line(&arg.doc);
+    let all = std::iter::once(meaning.trim_end_matches('.').to_owned()).chain(remarks(arg));
+    all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// Remarks on an argument: its relation to the elements, the use of its own elements; the rest of a sentence each.
+fn remarks(arg: &Arg) -> impl Iterator<Item = String> {
+    let number = match arg.number {
+        None | Some(NumberUse::Free | NumberUse::Computed | NumberUse::Real) => None,
+        Some(NumberUse::Held) => Some("the elements' dtype must hold it"),
+        Some(NumberUse::Alike) => {
+            Some("the elements' dtype must hold it, and it is no float or complex number unless they are")
+        }
+        Some(NumberUse::Lower | NumberUse::Upper) => {
+            Some("may lie beyond what the elements' dtype holds, where no element is")
+        }
+    };
+    let value = match arg.value {
+        ValueUse::None => None,
+        ValueUse::Optional => Some("if its elements are known, the result's shape is known better"),
+        ValueUse::Masks => Some(
+            "masks (`bool`, `uint8`) stand for the places where they hold, which decide the result's shape",
+        ),
+        ValueUse::Required => Some("its elements decide the result's shape or dtype"),
+    };
+    number.into_iter().chain(value).map(str::to_owned)
+}
+
+/// Remarks on an argument with its other names; Markdown, the rest of a sentence each.
+pub fn notes(arg: &Arg) -> Vec<String> {
+    let aliases: Vec<String> = arg.aliases.iter().map(|name| format!("`{name}`")).collect();
+    let aliases = (!aliases.is_empty()).then(|| format!("by name also {}", aliases.join(", ")));
+    remarks(arg).chain(aliases).collect()
+}
+
+/// The values that an argument may have, in words; empty if its type has no others.
+pub fn constraints(arg: &Arg) -> String {
+    if arg.constraints.is_empty() {
+        return String::new();
+    }
+    let words = constraint::describe(&arg.constraints, arg.ty.is_list());
+    let list = if arg.ty.is_list() && words.starts_with("of ") { "a list " } else { "" };
+    format!("{list}{words}")
+}
+
+/// The rule of a result, in words; Markdown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResultWords {
+    /// The rule of its shape.
+    pub shape: String,
+    /// The rule of its dtype.
+    pub dtype: String,
+}
+
+/// The rules of the results that callers get; empty if the operator returns no tensors.
+pub fn rules_of_results(op: &Op, model: &Model) -> Vec<ResultWords> {
+    let visible = op.visible().len();
+    let alike = |shape: &str, dtype: &str| {
+        vec![ResultWords { shape: shape.to_owned(), dtype: dtype.to_owned() }; visible]
+    };
+    let Some(infer) = &op.infer else {
+        return match (&op.body.view, &op.body.composite) {
+            (Some(path), _) => {
+                alike(&format!("as the layout function `{path}` says"), "that of the tensor it is a view of")
+            }
+            (None, Some(_)) => alike("as the composition gives it", "as the composition gives it"),
+            (None, None) => Vec::new(),
+        };
+    };
+    let dtypes = infer.dtypes.iter().take(visible).map(|dtype| rule(dtype, op, model));
+    if let Some(path) = &infer.function {
+        let shape = format!("as the Rust function `{path}` says");
+        return dtypes.map(|dtype| ResultWords { shape: shape.clone(), dtype }).collect();
+    }
+    let shapes = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
+    let rows = shapes.iter().zip(dtypes);
+    rows.map(|(shape, dtype)| ResultWords { shape: rule(shape, op, model), dtype }).collect()
+}
+
+/// Meaning, shape and dtype of each result.
+pub(super) fn results(op: &Op, model: &Model) -> Vec<String> {
+    let rules = rules_of_results(op, model);
+    let line = |(index, output): (usize, &crate::model::Output)| {
+        let mut parts: Vec<String> = Vec::new();
+        if !output.doc.is_empty() {
+            parts.push(in_a_line(&output.doc).trim_end_matches('.').to_owned());
+        }
+        if let Some(rules) = rules.get(index) {
+            parts.push(format!("shape {}", rules.shape));
+            parts.push(format!("dtype {}", rules.dtype));
+        }
+        let name = output.name.as_ref().map_or(String::new(), |name| format!("`{name}`: "));
+        format!("{name}{}", parts.join("; "))
+    };
+    op.visible().iter().enumerate().map(line).collect()
+}
+
+/// A rule of inference in the spec's words, with its meaning; Markdown.
+pub fn rule(expr: &Expr, op: &Op, model: &Model) -> String {
+    let code = code(expr, op, model);
+    meaning(expr, op, model).map_or(code.clone(), |meaning| format!("{code} ({meaning})"))
+}
+
+/// The value of a rule in words; `None` if the text of the rule says as much.
+fn meaning(expr: &Expr, op: &Op, model: &Model) -> Option<String> {
+    Some(match &expr.kind {
+        ExprKind::Rule(rule, _) => rule.doc().to_owned(),
+        ExprKind::Convert(inner) => return meaning(inner, op, model),
+        ExprKind::Native(path, _) => format!("as the Rust function `{path}` says"),
+        ExprKind::List(sizes) if sizes.is_empty() => "no dimensions".to_owned(),
+        ExprKind::List(sizes) => {
+            let each: Vec<String> = sizes.iter().map(|size| size_in_words(size, op, model)).collect();
+            let dimensions = if sizes.len() == 1 { "dimension" } else { "dimensions" };
+            format!("{} {dimensions}: {}", sizes.len(), each.join(" by "))
+        }
+        ExprKind::Query(Query::Sizes, of, _) => format!("the shape of `{}`", argument_of(of, op)?),
+        ExprKind::Query(Query::DType, of, _) => format!("the dtype of `{}`", argument_of(of, op)?),
+        ExprKind::If(condition, yes, no) => format!(
+            "{} if {}, else {}",
+            meaning(yes, op, model)?,
+            code(condition, op, model),
+            meaning(no, op, model)?
+        ),
+        _ => return None,
+    })
+}
+
+fn size_in_words(size: &Expr, op: &Op, model: &Model) -> String {
+    match &size.kind {
+        ExprKind::Convert(inner) => size_in_words(inner, op, model),
+        ExprKind::Query(Query::Size, of, which) => match (argument_of(of, op), which.as_slice()) {
+            (Some(name), [Expr { kind: ExprKind::Int(index), .. }]) if *index >= 0 => {
+                format!("size {index} of `{name}`")
+            }
+            (Some(name), [Expr { kind: ExprKind::Int(-1), .. }]) => format!("the last size of `{name}`"),
+            _ => code(size, op, model),
+        },
+        ExprKind::Query(Query::Numel, of, _) => match argument_of(of, op) {
+            Some(name) => format!("the number of elements of `{name}`"),
+            None => code(size, op, model),
+        },
+        _ => code(size, op, model),
+    }
+}
+
+/// The name of the argument that an expression is.
+fn argument_of<'a>(expr: &Expr, op: &'a Op) -> Option<&'a str> {
+    match expr.kind {
+        ExprKind::Variable(Variable::Arg(index)) => op.args.get(index).map(|arg| arg.name.as_str()),
+        _ => None,
+    }
+}
+
+/// A set of dtypes by its name, or by its members; Markdown.
+pub fn named(dtypes: DTypeSet) -> String {
+    match DTypeSet::NAMED.iter().find(|(_, set)| *set == dtypes) {
+        Some(("all", _)) => "all dtypes".to_owned(),
+        Some((name, _)) => format!("{name} dtypes"),
+        None => dtypes.iter().map(|dtype| format!("`{dtype}`")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The gradient formulas, or the source of gradients.
+pub(super) fn gradients(op: &Op) -> Vec<String> {
+    let formula = |derivative: &Derivative| {
+        let arguments: Vec<String> =
+            derivative.arguments.iter().map(|index| format!("`{}`", op.args[*index].name)).collect();
+        let derived = if derivative.derived { ", derived from the expression" } else { "" };
+        let text = in_a_line(&derivative.text.replace('`', "'"));
+        format!("{}: `{text}`{derived}", arguments.join(", "))
+    };
+    if !op.derivatives.is_empty() {
+        return op.derivatives.iter().map(formula).collect();
+    }
+    vec![source_of_gradients(op).to_owned()]
+}
+
+/// The source of gradients of an operator without formulas.
+pub fn source_of_gradients(op: &Op) -> &'static str {
+    match op.gradient_source() {
+        GradientSource::Composition => "those of the operators that it is composed of",
+        GradientSource::View => "that of the view, from its layout",
+        _ if op.facts.backward_only => "none: only formulas call it",
+        _ => "none: the result has no gradient",
+    }
+}
+
+/// Refused calls: by the conditions of the spec, and by every operator; the rest of a sentence each.
+pub fn errors(op: &Op, model: &Model) -> Vec<String> {
+    let mut lines: Vec<String> =
+        op.checks.iter().map(|check| format!("unless `{}`", check.text.replace('`', "'"))).collect();
+    lines.iter_mut().for_each(|line| *line = in_a_line(line));
+    for arg in op.args.iter().filter(|arg| !arg.constraints.is_empty()) {
+        let words = constraint::describe(&arg.constraints, arg.ty.is_list());
+        lines.push(format!("if `{}` is not {words}", arg.name));
+    }
+    for arg in op.args.iter().filter(|arg| matches!(arg.number, Some(NumberUse::Held | NumberUse::Alike))) {
+        lines.push(format!("if the dtype of the elements does not hold `{}`", arg.name));
+    }
+    lines.extend(refused_by_rules(op, model));
+    if op.args.iter().filter(|arg| arg.ty.holds_tensors()).count() > 1 {
+        lines.push("if tensors are on several devices".to_owned());
+    }
+    if lines.is_empty() {
+        lines.push("if there is no memory for the result".to_owned());
+    }
+    lines
+}
+
+/// What a rule refuses of so many tensors, as the rest of a sentence.
+fn refused(rule: Rule, tensors: usize) -> Option<&'static str> {
+    match rule {
+        Rule::Shape(ShapeRule::Broadcast) => (tensors > 1).then_some("cannot be broadcast together"),
+        Rule::Shape(ShapeRule::Reduce) => Some("lacks a dimension to reduce"),
+        Rule::Shape(ShapeRule::Matmul) => Some("cannot be multiplied as matrices"),
+        Rule::Shape(ShapeRule::Cat) => Some("differ in a dimension besides the one they are joined along"),
+        Rule::Shape(ShapeRule::Full | ShapeRule::Follow) => None,
+        Rule::DType(DTypeRule::Same) => (tensors > 1).then_some("have different dtypes"),
+        Rule::DType(
+            DTypeRule::Follow
+            | DTypeRule::Promote
+            | DTypeRule::PromoteFloat
+            | DTypeRule::Real
+            | DTypeRule::Complex
+            | DTypeRule::Accumulate
+            | DTypeRule::OrDefault,
+        ) => None,
+    }
+}
+
+/// Calls that a rule of a result refuses, by the names of its arguments.
+fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
+    let mut lines = Vec::new();
+    let rules =
+        op.infer.iter().flat_map(|infer| infer.shapes.iter().chain(&infer.dtypes).chain([&infer.compute]));
+    for expr in rules {
+        let ExprKind::Rule(rule, args) = &expr.kind else { continue };
+        let tensors = args.iter().filter(|arg| matches!(arg.ty.kind, Kind::Tensor | Kind::Tensors));
+        let names: Vec<String> = tensors.map(|arg| code(arg, op, model)).collect();
+        let Some(refused) = refused(*rule, names.len()) else { continue };
+        let line = format!("if {} {refused}", names.join(", "));
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
+    let all = DTypeSet::NAMED.iter().find(|(name, _)| *name == "all").map(|(_, set)| *set);
+    if dtypes != DTypeSet::EMPTY && Some(dtypes) != all && op.args.iter().any(|arg| arg.ty.holds_tensors()) {
+        lines.push(format!("if the dtype to compute in is outside {}", named(dtypes)));
+    }
+    if op.infer.as_ref().is_some_and(|infer| infer.function.is_some()) || op.body.view.is_some() {
+        lines.push("if shapes and attributes do not go together".to_owned());
+    }
+    lines
+}
