@@ -3,6 +3,7 @@
 //! In: files that `Profile::save` wrote. Out: text or files. The work is done by `opsmith_profile`.
 
 mod compare;
+mod places;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use clap::ValueEnum;
 use opsmith_profile::{Diff as Difference, Group, Limits, Profile, SortBy};
 
 use crate::Outcome;
+use crate::project::BuildsOn;
 
 /// Shows what a recorded program did: which operator is slow, where, and whether a change helped
 #[derive(clap::Args)]
@@ -61,6 +63,8 @@ Examples:
   opsmith profile show work.profile.json --limit 20
   opsmith profile show work.profile.json --group shapes --sort memory
       A row for each combination of operands, those that keep most memory first.
+  opsmith profile show work.profile.json --group kernel --spec ops.yaml
+      A row for each kernel, then the file and line of each.
   opsmith profile show work.profile.json --limits
       Also the share of each row's time that this machine needs at least.")]
 struct Show {
@@ -79,6 +83,11 @@ struct Show {
     /// Measure how fast this machine copies and computes, and print each row's share of that
     #[arg(long)]
     limits: bool,
+    /// With `--group kernel`, the spec that declares the operators: each kernel's file and line follow the table
+    #[arg(long, value_name = "FILE", conflicts_with = "csv")]
+    spec: Option<PathBuf>,
+    #[command(flatten)]
+    builds_on: BuildsOn,
     /// Print CSV, in nanoseconds and bytes
     #[arg(long, conflicts_with_all = ["limit", "limits"])]
     csv: bool,
@@ -302,7 +311,18 @@ fn table(show: &Show) -> Result<String> {
     };
     let profile = with_limits(load(&show.profile)?, show.limits);
     let averages = profile.key_averages(group).sort_by(order);
-    Ok(if show.csv { averages.csv() } else { averages.row_limit(show.limit.unwrap_or(usize::MAX)).table() })
+    if show.csv {
+        return Ok(averages.csv());
+    }
+    let limit = show.limit.unwrap_or(usize::MAX);
+    let places = match (&show.spec, show.group) {
+        (Some(spec), By::Kernel) => {
+            places::of_kernels(spec, &show.builds_on, &averages.rows[..averages.rows.len().min(limit)])?
+        }
+        (Some(_), _) => bail!("`--spec` is for kernels\n  help: give `--group kernel` with it"),
+        (None, _) => String::new(),
+    };
+    Ok(averages.row_limit(limit).table() + &places)
 }
 
 fn program(repro: &Repro) -> Result<String> {

@@ -122,6 +122,84 @@ fn tables_of_each_group_and_order() {
     assert!(run.stdout.ends_with("\n    … 1 inside\n"), "{}", run.stdout);
 }
 
+/// A profile in which each order has another row first, of the operator that is called after it.
+fn of_each_order() -> Value {
+    const NAMES: [&str; 7] = ["self", "total", "average", "calls", "memory", "device", "a_name"];
+    let number = |name: &str| NAMES.iter().position(|known| *known == name).unwrap();
+    let mut events: Vec<Value> = Vec::new();
+    let mut time = 0;
+    let mut call = |name: &str, parent: Option<usize>, start: u64, duration: u64, bytes: u64| {
+        let at = number(name);
+        events.push(json!(["Call", 0, parent, at, at, null, null, start, duration, bytes, 0, null]));
+        events.len() - 1
+    };
+    // Twice 1,600 ns, of which five calls inside take 2,500.
+    for inside in [3, 2] {
+        let outer = call("total", None, time, 1600, 0);
+        (0..inside).for_each(|place| _ = call("self", Some(outer), time + 500 * place, 500, 0));
+        time += 2000;
+    }
+    for (name, count, duration, bytes) in
+        [("average", 1, 2000, 0), ("calls", 9, 10, 0), ("memory", 1, 10, 4096), ("a_name", 1, 10, 0)]
+    {
+        for _ in 0..count {
+            call(name, None, time, duration, bytes);
+            time += 2 * duration;
+        }
+    }
+    let outer = call("device", None, time, 100, 0);
+    let (at, kernel) = (number("device"), events.len());
+    events.push(json!(["Kernel", 0, outer, at, at, null, null, time, 50, 0, 0, null]));
+    let operator = |name: &&str| json!({"name": name, "library": "shop", "entry": "ops.yaml:7"});
+    json!({
+        "format": 1, "name": "orders", "started_ms": 0, "duration_ns": 20000,
+        "has_shapes": false, "has_memory": true,
+        "threads": [{"name": "main", "overwritten": 0}],
+        "operators": NAMES.iter().map(operator).collect::<Vec<_>>(),
+        "texts": NAMES, "operands": [], "events": events, "changes": [], "notes": [], "limits": null,
+        "devices": ["cuda:0"],
+        "device_spans": [{"event": kernel, "device": 0, "stream": 0, "start_ns": time, "duration_ns": 9000}],
+    })
+}
+
+#[test]
+fn every_order_has_its_largest_row_first() {
+    let files = Files::new("orders");
+    let file = files.write("a.json", &of_each_order());
+    for (order, first) in [
+        ("self", "self"),
+        ("total", "total"),
+        ("average", "average"),
+        ("calls", "calls"),
+        ("memory", "memory"),
+        ("device", "device"),
+        ("name", "a_name"),
+    ] {
+        let run = opsmith(&["profile", "show", &file, "--sort", order, "--limit", "1"]);
+        assert_fine(&run);
+        let row = run.stdout.lines().nth(2).unwrap_or_default();
+        assert!(row.starts_with(&format!("{first} ")), "{order}: {}", run.stdout);
+        assert!(run.stdout.contains("… and 6 more"), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn kernels_have_file_and_line() {
+    let files = Files::new("places");
+    let mut value = profile("a", 10_000);
+    value["operators"][0] = json!({"name": "mm", "library": "opsmith", "entry": "ops/products.yaml:6"});
+    value["texts"][2] = json!("linalg::mm");
+    let file = files.write("a.json", &value);
+    let run =
+        opsmith(&["profile", "show", &file, "--group", "kernel", "--spec", "ops.yaml", "--stand-alone"]);
+    assert_fine(&run);
+    run.assert_parts(&["linalg::mm  mm ", "linalg::mm of mm: kernels/src/cpu/linalg"]);
+    let line = run.stdout.lines().last().and_then(|line| line.rsplit_once(':')).map(|(_, line)| line);
+    assert!(line.is_some_and(|line| line.parse::<u32>().is_ok()), "{}", run.stdout);
+    let run = opsmith(&["profile", "show", &file, "--spec", "ops.yaml"]);
+    assert!(run.status == Some(2) && run.stderr.contains("help: give `--group kernel`"), "{}", run.stderr);
+}
+
 /// Twenty kernels of 3 us on a device, and a block of its memory.
 #[test]
 fn work_of_devices_has_columns_of_its_own() {
@@ -152,12 +230,18 @@ fn files_for_other_programs() {
     for (command, name, part) in [
         ("flame", "a.svg", "<title>leak.Scalar: "),
         ("trace", "a.trace.json", "\"cat\":\"cpu_op\",\"name\":\"leak.Scalar\""),
+        ("trace", "a.pftrace", "leak.Scalar"),
         ("report", "a.html", "leak.Scalar at src/model.rs:12:20"),
     ] {
         let output = files.path(name);
         let run = opsmith(&["profile", command, &file, "-o", &output]);
         run.assert(0, "", &format!("wrote {output}\n"));
-        assert!(std::fs::read_to_string(&output).unwrap().contains(part), "{command}");
+        let bytes = std::fs::read(&output).unwrap();
+        assert!(String::from_utf8_lossy(&bytes).contains(part), "{command}");
+    }
+    let report = std::fs::read_to_string(files.path("a.html")).unwrap();
+    for part in ["Operators", "Flame graph", "Timeline", "Memory", "Call tree"] {
+        assert!(report.contains(&format!("<h2>{part}</h2>")), "{part}");
     }
     let run = opsmith(&["profile", "report", &file, "-o", &files.path("none/a.html")]);
     assert_eq!(run.status, Some(2));

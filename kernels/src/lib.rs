@@ -5,6 +5,9 @@
 //! have their final shape. Out: elements written, or an error about a value. No kernel knows the
 //! dispatcher, gradients or the spec.
 
+// Links of the generated library's documentation, where that of this crate is not beside it.
+#![doc(html_root_url = "https://docs.rs/opsmith-kernels/latest")]
+
 pub mod cpu;
 pub mod cuda;
 pub mod device;

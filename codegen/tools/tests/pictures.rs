@@ -86,11 +86,12 @@ fn every_formula_is_well_formed() {
 #[test]
 fn every_operator_with_an_expression_has_a_definition_and_every_formula_its_row() {
     for op in &STOCK.ops {
-        let has_body = op.body.pointwise.is_some() || op.body.composite.is_some() || op.alias_of.is_some();
         let target = op.alias_of.map_or(op, |id| &STOCK.ops[id.0]);
         let target_has_body = target.body.pointwise.is_some() || target.body.composite.is_some();
         let defined = typeset::definition(&STOCK, op).is_some();
-        assert_eq!(defined, has_body && target_has_body, "{}", op.name);
+        // A kernel's formula is its notation.
+        let has_notation = !target.facts.notation.is_empty();
+        assert_eq!(defined, target_has_body || has_notation, "{}", op.name);
         let rows = typeset::derivatives(&STOCK, op);
         assert!(rows.len() >= op.derivatives.len(), "{}", op.name);
         for row in &rows {

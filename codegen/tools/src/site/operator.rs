@@ -22,6 +22,7 @@ use super::tests::{self, TestTable, TimingRow};
 use crate::coverage::{self, Row};
 use crate::describe::{self, Kernel, Shared};
 use crate::plot::{Plot, plot};
+use crate::results::Results;
 use crate::typeset;
 
 /// The contents of a page.
@@ -170,7 +171,10 @@ pub struct Caller {
 impl OperatorPage {
     /// The headings of the page.
     pub fn contents(&self) -> Vec<Heading> {
-        let has_definition = self.definition.is_some() || self.expression.is_some() || self.plot.is_some();
+        let has_definition = self.definition.is_some()
+            || self.expression.is_some()
+            || self.plot.is_some()
+            || self.flops.is_some();
         let sections = [
             (true, "Signature", "signature"),
             (has_definition, "Definition", "definition"),
@@ -207,6 +211,8 @@ fn page(map: &SiteMap<'_>, index: usize, coverage: &[Row], shared: &mut Shared<'
     // An alias has the body, rules and gradients of the operator that it names.
     let meant = op.alias_of.and_then(|id| model.ops.get(id.0)).unwrap_or(op);
     let described = describe::describe_with(input.checked, op, shared);
+    let shared_part = op.alias_of.map(|_| describe::describe_with(input.checked, meant, shared));
+    let differentiated = shared_part.as_ref().unwrap_or(&described);
     let links = map.links_of(index);
     let place = |text: &str| place(text, &input.config.spec, input.source_url.as_ref());
     let results = input.results.and_then(|results| results.operator(&op.name));
@@ -240,11 +246,11 @@ fn page(map: &SiteMap<'_>, index: usize, coverage: &[Row], shared: &mut Shared<'
         flops: operations(map, meant),
         arguments: fields::arguments(op, &links),
         results: fields::results(op, meant, model, &links),
-        example: example(op, meant, results.and_then(|results| results.examples.first())),
+        example: example(op, meant, input.results),
         gradients: gradients::sentence(meant),
         derivatives: gradients::rows(model, meant),
-        forward: gradients::forward(&described),
-        second_order: gradients::second_order(&described, meant),
+        forward: gradients::forward(differentiated),
+        second_order: gradients::second_order(differentiated, meant),
         determinism: match op.facts.deterministic {
             true => "Equal inputs give equal results, whatever the number of threads.",
             false => "Equal inputs may give other results.",
@@ -364,14 +370,15 @@ fn operations(map: &SiteMap<'_>, op: &Op) -> Option<String> {
     }
 }
 
-fn example(op: &Op, meant: &Op, recorded: Option<&crate::results::Example>) -> Option<ExampleText> {
-    if let Some(example) = recorded {
-        return Some(ExampleText {
-            code: highlight(&example.code, "rust"),
-            output: Some(example.output.clone()),
-        });
-    }
-    emit::worked(op, meant).map(|worked| ExampleText { code: highlight(&worked.code, "rust"), output: None })
+/// The recorded example; another name's own program gives what that of the operator that is meant printed.
+fn example(op: &Op, meant: &Op, results: Option<&Results>) -> Option<ExampleText> {
+    let recorded = |op: &Op| results.and_then(|results| results.operator(&op.name)?.examples.first());
+    let worked = || emit::worked(op, meant).map(|worked| worked.code);
+    let (code, output) = match recorded(op) {
+        Some(example) => (example.code.clone(), Some(example.output.clone())),
+        None => (worked()?, recorded(meant).map(|example| example.output.clone())),
+    };
+    Some(ExampleText { code: highlight(&code, "rust"), output })
 }
 
 /// The dtypes of the backends that compute it at all.

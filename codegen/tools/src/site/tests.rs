@@ -13,7 +13,7 @@ pub struct TestTable {
     pub columns: Vec<String>,
     /// The checks of each backend.
     pub rows: Vec<TestRow>,
-    /// Findings and reasons, each once.
+    /// Findings and reasons, each once, with the dtypes that have it.
     pub reasons: Vec<String>,
 }
 
@@ -51,6 +51,7 @@ pub struct TimingRow {
 /// The table of outcomes; `None` if there are none.
 pub fn table(cells: &[Cell]) -> Option<TestTable> {
     let mut table = TestTable { columns: Vec::new(), rows: Vec::new(), reasons: Vec::new() };
+    let mut reasons: Vec<Reason> = Vec::new();
     for cell in cells {
         if !table.columns.contains(&cell.dtype) {
             table.columns.push(cell.dtype.clone());
@@ -67,16 +68,39 @@ pub fn table(cells: &[Cell]) -> Option<TestTable> {
                 table.rows.len() - 1
             }
         };
-        let (shown, reasons) = outcome(&cell.outcome);
+        let (shown, found) = outcome(&cell.outcome);
         table.rows[row].cells[column] = shown;
-        for reason in reasons {
-            let reason = format!("{title}: {reason}");
-            if !table.reasons.contains(&reason) {
-                table.reasons.push(reason);
+        for text in found {
+            let general = text.replace(&cell.dtype, "this dtype");
+            match reasons.iter_mut().find(|known| known.title == title && known.general == general) {
+                Some(known) => known.dtypes.push(&cell.dtype),
+                None => {
+                    reasons.push(Reason { title: title.clone(), text, general, dtypes: vec![&cell.dtype] });
+                }
             }
         }
     }
+    table.reasons = reasons.iter().map(Reason::in_words).collect();
     (!table.rows.is_empty()).then_some(table)
+}
+
+/// A finding or the reason of an outcome, which several dtypes may have.
+struct Reason<'a> {
+    /// The check, with its backend.
+    title: String,
+    text: String,
+    /// The text without the name of the dtype.
+    general: String,
+    dtypes: Vec<&'a str>,
+}
+
+impl Reason<'_> {
+    fn in_words(&self) -> String {
+        match self.dtypes.as_slice() {
+            [_] => format!("{}: {}", self.title, self.text),
+            several => format!("{}, {}: {}", self.title, several.join(", "), self.general),
+        }
+    }
 }
 
 /// An outcome as a cell, with the findings or the reason.

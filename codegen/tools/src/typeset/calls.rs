@@ -20,6 +20,14 @@ pub(super) fn is_product(op: &Op) -> bool {
     matches!(op.facts.notation[..], [NotationPart::Argument(_), NotationPart::Argument(_)])
 }
 
+/// Whether a notation has an argument.
+pub(super) fn mentions(parts: &[NotationPart], index: usize) -> bool {
+    parts.iter().any(|part| match part {
+        NotationPart::Argument(at) | NotationPart::Subscript(at) | NotationPart::Exponent(at) => *at == index,
+        NotationPart::Superscript(_) | NotationPart::Symbol(_) => false,
+    })
+}
+
 impl Writer<'_> {
     /// The call of an operator.
     pub fn operator(&self, op: &Op, args: &[Expr]) -> Math {
@@ -31,15 +39,7 @@ impl Writer<'_> {
 
     fn by_notation(&self, op: &Op, args: &[Expr]) -> Option<Math> {
         let parts = &op.facts.notation;
-        let mentions = |index: usize| {
-            parts.iter().any(|part| match part {
-                NotationPart::Argument(at) | NotationPart::Subscript(at) | NotationPart::Exponent(at) => {
-                    *at == index
-                }
-                NotationPart::Superscript(_) | NotationPart::Symbol(_) => false,
-            })
-        };
-        let rest = (0..args.len()).filter(|index| !mentions(*index));
+        let rest = (0..args.len()).filter(|index| !mentions(parts, *index));
         let expressible =
             !parts.is_empty() && rest.into_iter().all(|index| is_default(&op.args[index], &args[index]));
         expressible.then(|| self.notation(parts, &self.each(args)))

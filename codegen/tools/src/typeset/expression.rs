@@ -33,7 +33,12 @@ impl<'a> Writer<'a> {
                 has_products |= model.ops.get(id.0).is_some_and(super::calls::is_product);
             }
         });
-        Writer { model, op, bound: None, product: if has_products { "⊙" } else { "⋅" } }
+        Writer { product: if has_products { "⊙" } else { "⋅" }, ..Writer::new(model, op) }
+    }
+
+    /// A writer of formulas about an operator, in which products are of numbers.
+    pub fn new(model: &'a Model, op: &'a Op) -> Writer<'a> {
+        Writer { model, op, bound: None, product: "⋅" }
     }
 
     pub fn math(&self, expr: &Expr) -> Math {

@@ -31,14 +31,28 @@ pub struct Formula {
     pub saved: Vec<String>,
 }
 
-/// The result as an expression: of one element, or of other operators. `None` if the operator has a kernel only.
+/// The result as an expression: of one element, or of other operators; of an operator that has a kernel only, its notation.
 pub fn definition(model: &Model, op: &Op) -> Option<String> {
     // An alias has no body of its own.
     let op = op.alias_of.and_then(|id| model.ops.get(id.0)).unwrap_or(op);
-    let body = op.body.pointwise.as_ref().or(op.body.composite.as_ref())?;
+    let Some(body) = op.body.pointwise.as_ref().or(op.body.composite.as_ref()) else {
+        return by_notation(model, op);
+    };
     let writer = Writer::of(model, op, body);
     let results: Vec<Math> = (0..op.outputs.len()).map(|index| writer.result(index)).collect();
     Some(display(equations(&writer, tuple(results), body)))
+}
+
+/// The result as the notation of the entry writes it, if that mentions every argument that has no default.
+fn by_notation(model: &Model, op: &Op) -> Option<String> {
+    let parts = &op.facts.notation;
+    let is_left_out = |index: usize| !calls::mentions(parts, index) && op.args[index].default.is_none();
+    if parts.is_empty() || (0..op.args.len()).any(is_left_out) {
+        return None;
+    }
+    let writer = Writer::new(model, op);
+    let args: Vec<Math> = op.args.iter().map(|arg| names::name(&arg.name)).collect();
+    Some(display(equation(writer.result(0), writer.notation(parts, &args))))
 }
 
 /// The gradient formulas, written or derived, in the model's order. One that gives several gradients is a row for each, if

@@ -1,9 +1,14 @@
 //! The facts that documents show of every stock operator: none may be missing.
 
+use opsmith_codegen::Config;
+use opsmith_codegen::analysis::fingerprint::fingerprint;
 use opsmith_codegen::emit;
 use opsmith_codegen::model::Op;
+use opsmith_codegen::pipeline;
+use opsmith_tools::results::Results;
+use opsmith_tools::site::{SiteFile, site};
 
-use super::stock;
+use super::{Folder, input, root, stock, stock_site};
 
 /// The operators that users call, each with the one that it is another name of, or itself.
 fn public(ops: &[Op]) -> impl Iterator<Item = (&Op, &Op)> {
@@ -37,4 +42,109 @@ fn every_public_operator_is_documented_with_an_example() {
         }
     }
     assert!(wrong.is_empty(), "{} facts are missing:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The text of a page without markup; formulas are `[formula]`, pictures `[picture]`.
+fn text(files: &[SiteFile], page: &str) -> String {
+    let file = files.iter().find(|file| file.path == page).unwrap_or_else(|| panic!("no {page}"));
+    let main = file.text.split_once("<main").expect("a main part").1;
+    let mut text = String::new();
+    for part in main.split('<') {
+        let (tag, rest) = part.split_once('>').unwrap_or(("", part));
+        text.push_str(match tag.split(' ').next() {
+            Some("math") => "[formula]",
+            Some("svg") => "[picture]",
+            _ => "",
+        });
+        text.push_str(rest);
+    }
+    let text = text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn assert_parts(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn pages_have_every_fact() {
+    let page = text(stock_site(), "ops/addmm.html");
+    assert_parts(
+        &page,
+        &[
+            // The signature in every form and language.
+            "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+            "pub fn addmm(self_: &Tensor, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor>",
+            "pub fn addmm_with_out(",
+            "self_.addmm_(mat1, mat2)",
+            "call(\"addmm.out\", …)",
+            "addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None)",
+            // Arguments with types, defaults and constraints; results in words and symbols.
+            "beta Scalar default 1 by keyword",
+            "Shape: [mat1.size(0), mat2.size(1)] (2 dimensions: size 0 of mat1 by size 1 of mat2)[formula]",
+            "Dtype: same(self, mat1, mat2) (the dtype all operands share; different dtypes are an error)",
+            // Gradients, with what backward saves.
+            "Gradient of mat2 [formula]",
+            "Backward saves mat1, alpha.",
+            "Second ordersupported",
+            "DeterminismEqual inputs give equal results",
+            "CPU Rust function linalg::addmm at kernels/src/cpu/linalg",
+            "unless mat1.size(1) == mat2.size(0)",
+            "PyTorchtorch.addmm",
+            "Arithmetic operations: ",
+        ],
+    );
+    // A kernel's formula is its notation. Pointwise: definition and picture. A composition: the operators that it calls.
+    assert_parts(&text(stock_site(), "ops/mm.html"), &["Definition [formula]", "Arithmetic operations: "]);
+    assert_parts(&text(stock_site(), "ops/gelu.html"), &["Definition [formula]", "[picture]", "ONNXGelu"]);
+    let composed = text(stock_site(), "ops/log_softmax.int.html");
+    assert_parts(&composed, &["In terms of other operators: ", "Calls _log_softmax", "Definition [formula]"]);
+    assert_parts(&text(stock_site(), "ops/clamp.html"), &["numpy.clip"]);
+}
+
+#[test]
+fn another_name_has_the_facts_of_its_operator() {
+    let (checked, config) = stock();
+    let own = fingerprint(&checked.model);
+    let head =
+        format!("{{\"opsmith_results\":1,\"library\":\"mine\",\"fingerprint\":\"{own:016x}\",\"time\":1}}\n");
+    let example = "{\"op\":\"abs\",\"example\":{\"code\":\"let result = abs(&x)?;\",\"output\":\"[7]\"}}\n";
+    let refused = |dtype: &str| {
+        format!(
+            "{{\"op\":\"abs\",\"backend\":\"CPU\",\"dtype\":\"{dtype}\",\"check\":\"forward\",\"skipped\":\"nothing for {dtype}\"}}\n"
+        )
+    };
+    let folder =
+        Folder::new("alias", &[("a.jsonl", &(head + example + &refused("bool") + &refused("uint8")))]);
+    let results = Results::read(&folder.0).unwrap();
+    let files = site(&input(&checked, &config, &root(), Some(&results))).unwrap();
+    assert_parts(
+        &text(&files, "ops/absolute.html"),
+        &["let result = absolute(&x)?; prints[7]", "Forward modesupported"],
+    );
+    assert_parts(
+        &text(&files, "ops/abs.html"),
+        &["forward · CPU, bool, uint8: left out: nothing for this dtype"],
+    );
+}
+
+#[test]
+fn versions_are_on_the_page() {
+    let spec = "edition: 1\nops:\n\
+        - {func: old(Tensor self) -> Tensor, doc: Old., since: 0.1.0, deprecated: {since: 0.2.0, use: new}, pointwise: self}\n\
+        - {func: new(Tensor self) -> Tensor, doc: New., known_as: [numpy.new], deterministic: false, pointwise: self}\n";
+    let checked = pipeline::check_text("spec.yaml", spec);
+    let found: Vec<&String> = checked.diagnostics.sorted().map(|found| &found.message).collect();
+    assert!(!checked.diagnostics.has_errors(), "{found:?}");
+    let folder = Folder::new("versions", &[]);
+    let config = Config::stock(folder.0.join("spec.yaml"));
+    let files = site(&input(&checked, &config, &folder.0, None)).unwrap();
+    assert_parts(&text(&files, "ops/old.html"), &["since 0.1.0", "Deprecated since 0.2.0. Use new instead."]);
+    assert_parts(
+        &text(&files, "ops/new.html"),
+        &["Also found asnumpy.new", "Equal inputs may give other results."],
+    );
 }
