@@ -68,10 +68,11 @@ pub fn library(
     let names = names(own, &targets[first..]);
     let _ = spec.targets.set(targets);
     // Of an operator without a definition here there is nothing to say.
-    let (defined, words): (Vec<_>, Vec<_>) =
-        defined.into_iter().zip(words).filter_map(|(op, words)| Some((op?, &*leak(words)))).unzip();
+    let described = defined.into_iter().zip(words).filter_map(|(op, words)| Some((op?, words)));
+    let (defined, words): (Vec<_>, Vec<_>) = described.unzip();
     let library = leak(Library { ops: defined.leak(), names: names.leak(), ..*home });
-    Ok(leak(Documentation { library, words: words.leak(), parents: &[] }))
+    let words = list(words.into_iter().map(|words| -> &'static Words { leak(words) }));
+    Ok(leak(Documentation { library, words, parents: &[] }))
 }
 
 fn leak<T>(value: T) -> &'static T {

@@ -117,18 +117,19 @@ fn another_name_has_the_facts_of_its_operator() {
             "{{\"op\":\"abs\",\"backend\":\"CPU\",\"dtype\":\"{dtype}\",\"check\":\"forward\",\"skipped\":\"nothing for {dtype}\"}}\n"
         )
     };
-    let folder =
-        Folder::new("alias", &[("a.jsonl", &(head + example + &refused("bool") + &refused("uint8")))]);
+    let timing =
+        "{\"lib\":\"opsmith\",\"case\":\"ew.abs_1e6\",\"op\":\"abs\",\"median_ns\":1500,\"gbs\":12.5}\n";
+    let lines = [head.as_str(), example, &refused("bool"), &refused("uint8"), timing].concat();
+    let folder = Folder::new("alias", &[("a.jsonl", &lines)]);
     let results = Results::read(&folder.0).unwrap();
     let files = site(&input(&checked, &config, &root(), Some(&results))).unwrap();
     assert_parts(
         &text(&files, "ops/absolute.html"),
         &["let result = absolute(&x)?; prints[7]", "Forward modesupported"],
     );
-    assert_parts(
-        &text(&files, "ops/abs.html"),
-        &["forward · CPU, bool, uint8: left out: nothing for this dtype"],
-    );
+    let page = text(&files, "ops/abs.html");
+    assert_parts(&page, &["forward · CPU, bool, uint8: left out: nothing for this dtype"]);
+    assert_parts(&page, &["Measured speed", "ew.abs_1e6", "1.50 µs", "12.5 GB/s"]);
 }
 
 #[test]
