@@ -68,9 +68,12 @@ pub(super) fn options_struct(op: &Op) -> TokenStream {
     });
     let converts = only.map_or(String::new(), |only| format!(" `{}` alone converts to them.", only.name));
     let doc = doc(&format!("Options of [`{0}`](fn@{0}).{converts}", op.rust_name));
+    // Those of a function that only formulas call are as hidden as it is.
+    let hidden = op.facts.backward_only.then(|| quote!(#[doc(hidden)]));
     quote! {
         rt::options! {
             #doc
+            #hidden
             #name;
             #(#fields)*
         }
