@@ -108,7 +108,7 @@ pub(crate) fn read_one(tensor: &Tensor) -> Result<Scalar> {
     let copy = Tensor::with_memory(&[], tensor.dtype(), Device::CPU)?;
     convert(
         &copy,
-        &tensor.with_layout(Layout { offset: tensor.layout().offset, ..Layout::contiguous(&[]) })?,
+        &tensor.with_layout(&Layout { offset: tensor.layout().offset, ..Layout::contiguous(&[]) })?,
     )?;
     Ok(value_at(&copy))
 }

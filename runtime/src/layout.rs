@@ -8,7 +8,7 @@ use crate::error::{Error, Result, ShapeText};
 pub type Dims = SmallVec<[i64; 6]>;
 
 /// The strided view of a storage.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub struct Layout {
     /// Elements along each dimension.
     pub sizes: Dims,
@@ -18,10 +18,18 @@ pub struct Layout {
     pub offset: i64,
 }
 
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Layout {
+        Layout { sizes: copied(&self.sizes), strides: copied(&self.strides), offset: self.offset }
+    }
+}
+
 impl Layout {
     /// The row-major layout of a shape.
+    #[inline]
     pub fn contiguous(sizes: &[i64]) -> Layout {
-        Layout { sizes: sizes.into(), strides: contiguous_strides(sizes), offset: 0 }
+        Layout { sizes: Dims::from_slice(sizes), strides: contiguous_strides(sizes), offset: 0 }
     }
 
     /// Number of dimensions.
@@ -30,17 +38,20 @@ impl Layout {
     }
 
     /// Number of elements.
+    #[inline]
     pub fn numel(&self) -> i64 {
         numel(&self.sizes)
     }
 
     /// Whether the elements lie in memory in row-major order without gaps.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(&self.sizes, &self.strides)
     }
 
     /// The lowest and one past the highest element of the storage that the layout touches; `None`
     /// without elements.
+    #[inline]
     pub fn extent(&self) -> Option<(i64, i64)> {
         let (mut low, mut high) = (self.offset, self.offset);
         for (&size, &stride) in self.sizes.iter().zip(&self.strides) {
@@ -59,22 +70,26 @@ impl Layout {
     ///
     /// # Errors
     /// If not, or if there are not as many strides as sizes.
+    #[inline]
     pub fn check_inside(&self, capacity: i64) -> Result<()> {
         if self.sizes.len() != self.strides.len() {
-            return Err(Error::shape(format!(
-                "a view of the shape {} has {} strides",
-                ShapeText(&self.sizes),
-                self.strides.len()
-            ))
-            .with_help("a layout has a stride for each size"));
+            return Err(self.other_rank());
         }
         checked_numel(&self.sizes)?;
         match self.extent() {
-            Some((low, high)) if low < 0 || high > capacity => Err(Error::index(format!(
-                "a view of elements {low} to {high} reaches outside its storage of {capacity} elements"
-            ))),
+            Some((low, high)) if low < 0 || high > capacity => Err(outside(low, high, capacity)),
             _ => Ok(()),
         }
+    }
+
+    #[cold]
+    fn other_rank(&self) -> Error {
+        Error::shape(format!(
+            "a view of the shape {} has {} strides",
+            ShapeText(&self.sizes),
+            self.strides.len()
+        ))
+        .with_help("a layout has a stride for each size")
     }
 
     /// Whether two index tuples may name the same element, as in an expanded tensor.
@@ -105,11 +120,29 @@ impl Layout {
     }
 }
 
+#[cold]
+fn outside(low: i64, high: i64, capacity: i64) -> Error {
+    Error::index(format!(
+        "a view of elements {low} to {high} reaches outside its storage of {capacity} elements"
+    ))
+}
+
 /// Whether two shapes are the same. Most have one to four sizes, for which a call of the system's
 /// comparison takes longer than the comparison.
 #[inline]
 pub(crate) fn same_sizes(a: &[i64], b: &[i64]) -> bool {
     a.len() == b.len() && std::iter::zip(a, b).all(|(a, b)| a == b)
+}
+
+/// A copy of sizes or strides as one block. An element-by-element copy would be read again, on its way to its
+/// destination, before the processor has finished the writes.
+#[inline]
+pub(crate) fn copied(dims: &Dims) -> Dims {
+    if dims.spilled() {
+        return dims.clone();
+    }
+    // SAFETY: dims that are inline own no heap memory, so a bitwise copy is a second valid value.
+    unsafe { std::ptr::read(dims) }
 }
 
 /// Number of elements of a shape.
@@ -192,6 +225,7 @@ pub fn broadcasts(sizes: &[i64], to: &[i64]) -> bool {
 }
 
 /// The strides of a row-major tensor.
+#[inline]
 pub fn contiguous_strides(sizes: &[i64]) -> Dims {
     let mut strides = Dims::new();
     write_contiguous_strides(sizes, &mut strides);
@@ -212,6 +246,17 @@ pub(crate) fn write_contiguous_strides(sizes: &[i64], strides: &mut Dims) {
     }
     // SAFETY: all of them were written.
     unsafe { strides.set_len(sizes.len()) };
+}
+
+/// Whether strides are exactly those of a row-major tensor, also where there is but one element along a dimension.
+#[inline]
+pub fn has_contiguous_strides(sizes: &[i64], strides: &[i64]) -> bool {
+    let (mut step, mut exact) = (1i64, true);
+    for (&size, &stride) in sizes.iter().zip(strides).rev() {
+        exact &= stride == step;
+        step = step.wrapping_mul(size.max(1));
+    }
+    exact
 }
 
 /// Whether sizes and strides are row-major without gaps. Strides of dimensions of size 1 do not

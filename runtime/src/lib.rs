@@ -52,6 +52,7 @@ mod replace;
 pub mod sample;
 pub mod scalar;
 pub mod scratch;
+mod shared;
 pub mod simd;
 pub mod storage;
 mod sync;

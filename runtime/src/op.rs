@@ -5,6 +5,7 @@ mod custom;
 mod flops;
 mod signature;
 mod table;
+mod view;
 
 use opsmith_core::{Backend, DType};
 pub use opsmith_core::{Combination, ElementType};
@@ -17,7 +18,7 @@ use crate::facts::{Facts, NumberUse};
 pub use crate::grad::{Forward, GradDef, GradientFormula, Gradients, Tangents, backends, bits};
 use crate::infer::context::InferFunction;
 use crate::infer::expr::Rules;
-use crate::layout::{Dims, Layout};
+use crate::layout::Dims;
 use crate::library::{Form, Library};
 use crate::sample::{Sample, Tolerance};
 use crate::tensor::Tensor;
@@ -28,6 +29,7 @@ pub use custom::CustomOp;
 pub(crate) use custom::{UNKNOWN_DIM, UNKNOWN_RANK};
 pub use flops::{Flops, FlopsFn, absent_result};
 pub use table::{KernelTable, Kernels, same_kernel};
+pub use view::ViewFn;
 
 pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
 
@@ -274,8 +276,11 @@ impl Inferred {
     /// The outputs of a call, from sizes and dtype of each.
     #[inline]
     pub fn new<const N: usize>(outs: [(Dims, DType); N], compute: DType, device: Device) -> Inferred {
-        let outs = outs.into_iter().map(|(sizes, dtype)| OutSpec { sizes, dtype }).collect();
-        Inferred { outs, compute, device }
+        let mut specs = SmallVec::new();
+        for (sizes, dtype) in outs {
+            specs.push(OutSpec { sizes, dtype });
+        }
+        Inferred { outs: specs, compute, device }
     }
 
     /// The same on the device of a call's tensors, which is found before the outputs are.
@@ -314,8 +319,6 @@ impl Inferred {
 pub type PresentFn = fn(&[Arg<'_>]) -> Result<u64>;
 /// Infers a call's outputs.
 pub type InferFn = fn(&[Arg<'_>]) -> Result<Inferred>;
-/// Computes the layouts of a view operator's outputs.
-pub type ViewFn = fn(&[Arg<'_>]) -> Result<SmallVec<[Layout; 1]>>;
 /// The tensors a call returns.
 pub type Outputs = SmallVec<[Tensor; 1]>;
 /// Runs an operator as a composition of others.

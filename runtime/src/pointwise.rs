@@ -50,21 +50,31 @@ pub(crate) fn refuse_other_shape(index: usize, input: &Tensor, out: &Tensor) -> 
     .with_help("inference gives the output the shape that all inputs broadcast to"))
 }
 
-/// The number of elements if all operands have them in the same order in memory, one after the other, which needs
-/// no plan; `alike` says that they have one shape.
-#[inline]
-fn natural_length<const N: usize>(operands: &[&Tensor; N], alike: bool) -> Option<usize> {
+/// The addresses and the number of elements, if all operands have those of the loop's types in the same order in memory, one
+/// after the other, which needs no plan; `alike` says that they have one shape.
+#[inline(always)]
+fn natural<const N: usize>(
+    operands: &[&Tensor; N],
+    dtypes: &[DType; N],
+    alike: bool,
+) -> Option<([*mut u8; MAX_OPERANDS], usize)> {
     let (sizes, numel) = (operands[0].shape(), operands[0].numel());
-    if alike {
-        let contiguous = operands.iter().fold(true, |all, tensor| all & tensor.is_contiguous());
-        return contiguous.then_some(numel as usize);
+    let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+    for index in 0..N {
+        let tensor = operands[index];
+        if tensor.dtype() != dtypes[index] {
+            return None;
+        }
+        pointers[index] = tensor.start_of_row()?;
+        let fits = alike
+            || index == 0
+            || same_sizes(tensor.shape(), sizes)
+            || tensor.numel() == numel && broadcasts(tensor.shape(), sizes);
+        if !fits {
+            return None;
+        }
     }
-    let natural = |tensor: &&Tensor| {
-        tensor.is_contiguous()
-            && (same_sizes(tensor.shape(), sizes)
-                || tensor.numel() == numel && broadcasts(tensor.shape(), sizes))
-    };
-    (operands[0].is_contiguous() && operands[1..].iter().all(natural)).then_some(numel as usize)
+    Some((pointers, numel as usize))
 }
 
 /// The types of a loop's operands, output first.
@@ -99,35 +109,28 @@ fn run<const N: usize>(
         clear_zero_division();
     }
     let operands = call.operands_of_any_dtype(inputs)?;
-    let converted = blocks::are_converted(&operands, &types.dtypes)?;
     let writing = call.writing();
-    match natural_length(&operands, call.has_one_shape()) {
-        Some(length) if !converted => {
-            let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
-            for (pointer, tensor) in pointers.iter_mut().zip(operands) {
-                *pointer = tensor.data_ptr();
-            }
-            // SAFETY: each operand has as many elements of the loop's types, and they have no other writer while the call
-            // lives; no view has those of the output, nor gets them while the loop runs. An input that shares memory with
-            // the output is the same elements.
-            unsafe {
-                if length > CHUNK && !types.integers {
-                    run_in_threads(&pointers, &types.dtypes, length, body);
-                } else {
-                    run_natural(&pointers, &types.dtypes, length, body);
-                }
+    if let Some((pointers, length)) = natural(&operands, &types.dtypes, call.has_one_shape()) {
+        // SAFETY: each operand has as many elements of the loop's types, and they have no other writer while the call
+        // lives; no view has those of the output, nor gets them while the loop runs. An input that shares memory with
+        // the output is the same elements.
+        unsafe {
+            if length > CHUNK && !types.integers {
+                run_in_threads(&pointers, &types.dtypes, length, body);
+            } else {
+                run_natural(&pointers, &types.dtypes, length, body);
             }
         }
-        _ => {
-            let blocks = Blocks::new(&operands, types.dtypes);
-            // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements:
-            // operands that share memory with the output are the same elements.
-            let run = |rows: Rows<'_>| unsafe { blocks.run(&rows, body) };
-            if types.integers {
-                for_each_rows(&operands, blocks.area(), Visit::InOrder(&mut { run }))?;
-            } else {
-                for_each_rows(&operands, blocks.area(), Visit::InThreads(&run))?;
-            }
+    } else {
+        blocks::check_converted(&operands, &types.dtypes)?;
+        let blocks = Blocks::new(&operands, types.dtypes);
+        // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements:
+        // operands that share memory with the output are the same elements.
+        let run = |rows: Rows<'_>| unsafe { blocks.run(&rows, body) };
+        if types.integers {
+            for_each_rows(&operands, blocks.area(), Visit::InOrder(&mut { run }))?;
+        } else {
+            for_each_rows(&operands, blocks.area(), Visit::InThreads(&run))?;
         }
     }
     drop(writing);
@@ -172,23 +175,24 @@ unsafe fn run_in_place<const N: usize>(
 ) {
     let mut block = Block::<BLOCK>::new();
     let size = dtypes[0].size();
-    let mut start = 0;
-    while start < length {
-        let count = (BLOCK / size).min(length - start);
-        let mut moved = *pointers;
-        for index in 0..N {
-            moved[index] = pointers[index].wrapping_add(start * dtypes[index].size());
+    let mut moved = *pointers;
+    let mut left = length;
+    while left > 0 {
+        let (count, target) = (left.min(BLOCK / size), moved[0]);
+        let mut read = moved;
+        for pointer in read[1..N].iter_mut().filter(|pointer| **pointer == target) {
+            *pointer = block.pointer();
         }
-        let target = moved[0];
-        // SAFETY: as many elements lie there, and the block has room for them.
-        unsafe { block.pointer().copy_from_nonoverlapping(target, count * size) };
-        moved[1..N]
-            .iter_mut()
-            .filter(|pointer| **pointer == target)
-            .for_each(|pointer| *pointer = block.pointer());
-        // SAFETY: the caller's promise; nothing that the loop reads is what it writes.
-        unsafe { body.run(&moved, count) };
-        start += count;
+        // SAFETY: as many elements lie there, and the block has room for them. By the caller's promise the loop may run;
+        // nothing that it reads is what it writes.
+        unsafe {
+            block.pointer().copy_from_nonoverlapping(target, count * size);
+            body.run(&read, count);
+        }
+        left -= count;
+        for (pointer, dtype) in moved.iter_mut().zip(dtypes) {
+            *pointer = pointer.wrapping_add(count * dtype.size());
+        }
     }
 }
 

@@ -177,6 +177,7 @@ impl Storage {
     }
 
     /// Size of the data in bytes.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.header().bytes
     }
@@ -213,7 +214,7 @@ impl Storage {
 
     /// Ends [`Storage::lock`], or a borrow for writing without a write.
     pub(crate) fn unlock(&self) {
-        self.header().borrow.fetch_sub(WRITER, Ordering::Release);
+        self.header().borrow.store(0, Ordering::Release);
     }
 
     /// Counts a future write of a traced function.
@@ -238,13 +239,19 @@ impl Storage {
     #[inline]
     pub(crate) fn try_read(&self) -> bool {
         let borrow = &self.header().borrow;
-        // One atomic step counts first and checks afterwards. The writer's mark is so high that readers which fail in
-        // the meantime cannot overflow the word.
-        if borrow.fetch_add(1, Ordering::Acquire) < WRITER {
-            return true;
+        // The load may be old: a writer that it shows counts only if the exchange finds it.
+        let mut readers = borrow.load(Ordering::Relaxed);
+        if readers >= WRITER {
+            readers = 0;
         }
-        borrow.fetch_sub(1, Ordering::Relaxed);
-        false
+        loop {
+            // A reader that fails changes nothing, so nobody but the writer changes the word while there is one.
+            match borrow.compare_exchange_weak(readers, readers + 1, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) if now >= WRITER => return false,
+                Err(now) => readers = now,
+            }
+        }
     }
 
     /// Leaves as a reader.
@@ -263,9 +270,9 @@ impl Storage {
     #[inline]
     pub(crate) fn end_write(&self) {
         let header = self.header();
-        // Only the writer changes it, so a load and a store are enough.
+        // Only the writer changes them, so loads and stores are enough.
         header.version.store(header.version.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        header.borrow.fetch_sub(WRITER, Ordering::Release);
+        header.borrow.store(0, Ordering::Release);
     }
 }
 

@@ -2,21 +2,22 @@
 
 mod body;
 mod device_use;
+mod new;
 pub(crate) mod observer;
 mod tracking;
 
 use std::sync::atomic::AtomicU8;
-use std::sync::{Arc, Mutex, Weak};
 
 use opsmith_core::DType;
 
 use crate::autograd::{self, AutogradMeta};
 use crate::device::Device;
 use crate::element::Element;
-use crate::error::{Error, Result, ShapeText};
-use crate::layout::{Layout, checked_numel};
-use crate::scalar::Scalar;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::shared::{Shared, WeakShared};
 use crate::storage::Storage;
+use crate::sync::Brief;
 use crate::view::{View, ViewMut};
 pub(crate) use body::replacements;
 use body::{Body, Later};
@@ -27,11 +28,11 @@ pub(crate) use device_use::on_device;
 /// A handle: a clone is cheap and refers to the same tensor. Several tensors can be views of one storage. Handles may
 /// be sent to and shared between threads; operations that write wait for operations that read.
 #[derive(Clone)]
-pub struct Tensor(Arc<Inner>);
+pub struct Tensor(Shared<Inner>);
 
 /// A handle that does not keep its tensor alive.
 #[derive(Clone)]
-pub struct WeakTensor(Weak<Inner>);
+pub struct WeakTensor(Option<WeakShared<Inner>>);
 
 pub(crate) struct Inner {
     first: Body,
@@ -41,7 +42,7 @@ pub(crate) struct Inner {
     flags: AtomicU8,
     /// The tensor this one is a view of, never itself such a view.
     base: Option<Tensor>,
-    autograd: Mutex<AutogradMeta>,
+    autograd: Brief<AutogradMeta>,
 }
 
 impl Inner {
@@ -63,146 +64,6 @@ const UNRECORDED_VIEW: u8 = 4;
 const DUAL: u8 = 8;
 
 impl Tensor {
-    /// A tensor over part of a storage.
-    ///
-    /// # Safety
-    /// Every element the layout reaches lies inside the storage, which is the device's, and is initialised before it is
-    /// read.
-    #[inline]
-    pub unsafe fn from_parts(storage: Storage, layout: Layout, dtype: DType, device: Device) -> Tensor {
-        Self::from_inner(storage, layout, dtype, device, 0, None)
-    }
-
-    #[inline]
-    fn from_inner(
-        storage: Storage,
-        layout: Layout,
-        dtype: DType,
-        device: Device,
-        flags: u8,
-        base: Option<Tensor>,
-    ) -> Tensor {
-        debug_assert!(storage.is_meta() || storage.device() == device, "memory of another device");
-        // SAFETY: the address is valid for writes, and the function writes a whole body.
-        unsafe { Self::in_place(|body| body.write(Body::new(storage, layout)), dtype, device, flags, base) }
-    }
-
-    /// A tensor written field by field at its final address: moving two hundred bytes twice takes as long as all the rest.
-    ///
-    /// # Safety
-    /// `write` writes memory and layout to its address, which is valid for writes.
-    #[inline(always)]
-    unsafe fn in_place(
-        write: impl FnOnce(*mut Body),
-        dtype: DType,
-        device: Device,
-        flags: u8,
-        base: Option<Tensor>,
-    ) -> Tensor {
-        let mut inner = Arc::<Inner>::new_uninit();
-        let place = Arc::get_mut(&mut inner).expect("nobody else has the new handle").as_mut_ptr();
-        // SAFETY: `place` is valid for writes, and every field of `Inner` is written exactly once, `first` by the caller's
-        // function.
-        unsafe {
-            write(&raw mut (*place).first);
-            (&raw mut (*place).later).write(Later::default());
-            (&raw mut (*place).dtype).write(dtype);
-            (&raw mut (*place).device).write(device);
-            (&raw mut (*place).flags).write(AtomicU8::new(flags));
-            (&raw mut (*place).base).write(base);
-            (&raw mut (*place).autograd).write(Mutex::new(AutogradMeta::default()));
-            Tensor(inner.assume_init())
-        }
-    }
-
-    /// A row-major tensor with uninitialised elements, for kernels and factories. Until they are written, the elements
-    /// are arbitrary, and the bytes may be invalid for `bool`: [`op::make_valid`](crate::op::make_valid) initialises
-    /// them at once.
-    ///
-    /// `sizes` must be non-negative and fit in memory, as inference guarantees.
-    ///
-    /// While a function is traced this is a meta tensor; code that writes the elements itself needs
-    /// [`Tensor::with_memory`].
-    #[inline]
-    pub(crate) fn uninitialized(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
-        if let Some(observer) = observer::observer() {
-            let tensor = Tensor::meta(sizes, dtype, device)?;
-            observer.allocated(&tensor);
-            return Ok(tensor);
-        }
-        Tensor::with_memory(sizes, dtype, device)
-    }
-
-    /// A row-major meta tensor, for traced functions.
-    pub(crate) fn meta(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
-        let storage = Storage::meta(crate::layout::numel(sizes) as usize * dtype.size())?;
-        Ok(Self::from_inner(storage, Layout::contiguous(sizes), dtype, device, 0, None))
-    }
-
-    /// A row-major tensor with uninitialised elements, also while a function is traced.
-    #[inline]
-    pub(crate) fn with_memory(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
-        let numel = crate::layout::numel(sizes);
-        let storage = Storage::on(device, numel as usize * dtype.size())?;
-        // SAFETY: the address is valid for writes.
-        let write = |body| unsafe { Body::write_contiguous(body, storage, sizes, numel) };
-        // SAFETY: the function writes memory and layout.
-        Ok(unsafe { Self::in_place(write, dtype, device, 0, None) })
-    }
-
-    /// A tensor with the given elements in row-major order.
-    ///
-    /// # Errors
-    /// If the number of elements is not the product of the sizes.
-    pub fn from_slice<T: Element>(elements: &[T], shape: &[i64]) -> Result<Tensor> {
-        let numel = checked_numel(shape)?;
-        if numel != elements.len() as i64 {
-            return Err(Error::shape(format!(
-                "{} elements cannot have the shape {}, which needs {numel}",
-                elements.len(),
-                ShapeText(shape)
-            )));
-        }
-        let tensor = Tensor::with_memory(shape, T::DTYPE, Device::CPU)?;
-        // SAFETY: the new storage holds `numel` elements of T and no other code has it.
-        unsafe {
-            std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
-        }
-        if let Some(observer) = observer::observer() {
-            observer.made(&tensor);
-        }
-        Ok(tensor)
-    }
-
-    /// A tensor of one dimension with the given elements.
-    ///
-    /// # Panics
-    /// If there is no memory for them, as `Vec` does; [`Tensor::from_slice`] returns an error.
-    pub fn of<T: Element>(elements: &[T]) -> Tensor {
-        Tensor::from_slice(elements, &[elements.len() as i64])
-            .expect("the shape is the length, and there is memory")
-    }
-
-    /// A tensor without dimensions that holds one number, of the given dtype.
-    ///
-    /// # Panics
-    /// If there is no memory for one element, in which case no program can continue.
-    pub fn scalar(value: impl Into<Scalar>, dtype: DType) -> Tensor {
-        let tensor = Tensor::scalar_untraced(value.into(), dtype).expect("memory for one element");
-        if let Some(observer) = observer::observer() {
-            observer.made(&tensor);
-        }
-        tensor
-    }
-
-    /// As [`Tensor::scalar`], without an event for a tracer.
-    pub(crate) fn scalar_untraced(value: Scalar, dtype: DType) -> Result<Tensor> {
-        let tensor = Tensor::with_memory(&[], dtype, Device::CPU)?;
-        // SAFETY: the new storage holds one element of the dtype and no other code has it.
-        crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
-        Ok(tensor)
-    }
-
     #[inline]
     fn body(&self) -> &Body {
         self.0.later.newest().unwrap_or(&self.0.first)
@@ -282,7 +143,7 @@ impl Tensor {
     /// Whether both handles refer to the same tensor.
     #[inline]
     pub fn same(&self, other: &Tensor) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 
     /// Whether both tensors use the same storage.
@@ -308,33 +169,39 @@ impl Tensor {
 
     /// A handle that does not keep the tensor alive.
     pub fn downgrade(&self) -> WeakTensor {
-        WeakTensor(Arc::downgrade(&self.0))
+        WeakTensor(Some(Shared::downgrade(&self.0)))
     }
 
     /// Address of the first element, in the memory of the tensor's device. Access through it requires the storage's
     /// borrow, and that the device is the host.
     #[inline]
     pub fn data_ptr(&self) -> *mut u8 {
-        // Wrapping, since a layout without elements may have any offset.
+        self.body().start(self.0.dtype.size())
+    }
+
+    /// Address of the first element, as [`Tensor::data_ptr`], if the elements lie one after the other.
+    #[inline]
+    pub(crate) fn start_of_row(&self) -> Option<*mut u8> {
         let body = self.body();
-        let offset = (body.layout.offset as isize).wrapping_mul(self.0.dtype.size() as isize);
-        body.storage.data().wrapping_offset(offset)
+        body.contiguous.then(|| body.start(self.0.dtype.size()))
     }
 
     /// A view: another layout of the same storage. `autograd` adds its edge.
     ///
     /// # Errors
     /// If the layout reaches outside the storage.
-    pub(crate) fn with_layout(&self, layout: Layout) -> Result<Tensor> {
+    pub(crate) fn with_layout(&self, layout: &Layout) -> Result<Tensor> {
         let storage = self.storage();
-        layout.check_inside((storage.bytes() / self.0.dtype.size()) as i64)?;
+        let size = self.0.dtype.size();
+        debug_assert!(size.is_power_of_two(), "the size of every dtype is");
+        layout.check_inside((storage.bytes() >> size.trailing_zeros()) as i64)?;
         Ok(self.view_inside(storage, layout))
     }
 
     /// Switches to another storage, `elements` further on, with a new handle if this one is shared. For memory that a
     /// plan owns: the storage holds the same elements for this layout as the old one.
     pub(crate) fn point_at(&mut self, storage: &Storage, elements: i64) {
-        match Arc::get_mut(&mut self.0) {
+        match Shared::get_mut(&mut self.0) {
             Some(inner) => {
                 let body = inner.only_body();
                 if !body.storage.same(storage) {
@@ -353,11 +220,11 @@ impl Tensor {
     /// Takes over memory and layout of another tensor, outside any graph, if this is the only handle; returns whether
     /// it was.
     pub(crate) fn show(&mut self, other: &Tensor) -> bool {
-        let Some(inner) = Arc::get_mut(&mut self.0) else { return false };
+        let Some(inner) = Shared::get_mut(&mut self.0) else { return false };
         inner.only_body().copy_from(other.body());
         (inner.dtype, inner.device) = (other.dtype(), other.device());
         (inner.flags, inner.base) = (AtomicU8::new(0), None);
-        inner.autograd = Mutex::new(AutogradMeta::default());
+        inner.autograd = Brief::default();
         true
     }
 
@@ -378,15 +245,19 @@ impl Tensor {
     fn all_elements(&self, flags: u8, base: Option<Tensor>) -> Tensor {
         let body = self.body();
         // SAFETY: the address is valid for writes.
-        let write = |address| unsafe { Body::write_alike(address, body) };
+        let write =
+            |place| unsafe { Body::write_alike(place, body.storage.clone(), body, body.layout.offset) };
         // SAFETY: the function writes memory and layout.
         unsafe { Self::in_place(write, self.0.dtype, self.0.device, flags, base) }
     }
 
     /// A view with a layout that lies inside the tensor's storage.
-    fn view_inside(&self, storage: &Storage, layout: Layout) -> Tensor {
+    fn view_inside(&self, storage: &Storage, layout: &Layout) -> Tensor {
         let (flags, base) = self.view_flags();
-        Self::from_inner(storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
+        // SAFETY: the address is valid for writes.
+        let write = |place| unsafe { Body::write_layout(place, storage.clone(), layout) };
+        // SAFETY: the function writes memory and layout.
+        unsafe { Self::in_place(write, self.0.dtype, self.0.device, flags, base) }
     }
 
     /// The flags of a view of this tensor, and the tensor that it is a view of, if that is recorded.
@@ -430,11 +301,11 @@ impl Tensor {
 impl WeakTensor {
     /// A handle to no tensor.
     pub(crate) fn dangling() -> WeakTensor {
-        WeakTensor(Weak::new())
+        WeakTensor(None)
     }
 
     /// The tensor, if it still exists.
     pub fn upgrade(&self) -> Option<Tensor> {
-        self.0.upgrade().map(Tensor)
+        self.0.as_ref()?.upgrade().map(Tensor)
     }
 }

@@ -92,7 +92,9 @@ fn fields(op: &Op) -> TokenStream {
     });
     field(!op.combinations.is_empty(), quote!(combinations), quote!(&[#(#combinations),*]));
     field(op.may_lack_results(), quote!(present), function("present"));
-    field(op.body.view.is_some(), quote!(view), function("view"));
+    let kind = if op.gives_list() { quote!(ViewFn::List) } else { quote!(ViewFn::One) };
+    let layouts = part_name(op, "view");
+    field(op.body.view.is_some(), quote!(view), quote!(Some(#kind(inference::#layouts))));
     field(op.body.composite.is_some(), quote!(composite), function("composite"));
     field(op.body.host.is_some(), quote!(host), function("host"));
     field(defines_gradients(op), quote!(grad), quote!(Some(&gradients::#name)));

@@ -289,17 +289,17 @@ fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
         let name = parameter(arg);
         if index == 0 { quote!(#name.layout()) } else { quote!(#name) }
     });
-    let several = matches!(op.outputs.as_slice(), [only] if only.ty.kind == Kind::Tensors);
-    let result = if several {
-        quote!(Ok(kernels::#path(#(#args),*)?.into_iter().collect()))
+    let (result, layouts) = if op.gives_list() {
+        let layouts = quote!(rt::smallvec::SmallVec<[rt::Layout; 1]>);
+        (quote!(Ok(kernels::#path(#(#args),*)?.into_iter().collect())), layouts)
     } else {
-        quote!(Ok(std::iter::once(kernels::#path(#(#args),*)?).collect()))
+        (quote!(kernels::#path(#(#args),*)), quote!(rt::Layout))
     };
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     let checks = with_args(generation, op, |emit| checks(emit, op, &list));
     quote! {
         #doc
-        pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<rt::smallvec::SmallVec<[rt::Layout; 1]>> {
+        pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<#layouts> {
             #bindings
             #checks
             #result

@@ -331,7 +331,7 @@ fn length(
     let (Some(text), Some(entry)) = (raw.text(KeyName::Length), raw.entry(KeyName::Length)) else {
         return Ok(None);
     };
-    if !matches!(op.outputs.as_slice(), [only] if only.ty.kind == Kind::Tensors) {
+    if !op.gives_list() {
         context.push(catalogue::length_not_here(entry.key.span, &op.result_type().to_string()));
         return Err(Reported);
     }

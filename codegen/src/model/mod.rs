@@ -313,6 +313,11 @@ impl Op {
         &self.outputs[..self.outputs.len() - hidden]
     }
 
+    /// Whether the result is a list of tensors.
+    pub fn gives_list(&self) -> bool {
+        matches!(self.outputs.as_slice(), [only] if only.ty.kind == Kind::Tensors)
+    }
+
     /// The results that the in-place form returns, because it writes them into no argument.
     pub fn unpaired(&self) -> impl Iterator<Item = &Output> {
         let pairs = &self.forms.pairs;

@@ -1,7 +1,7 @@
 //! The same elements in another shape.
 
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::layout::{checked_numel, contiguous_strides, scaled_stride};
+use opsmith_runtime::layout::{checked_numel, contiguous_strides, has_contiguous_strides, scaled_stride};
 use opsmith_runtime::{Dims, Error, Layout, Result};
 
 /// Another shape of the same elements in the same order; one size may be -1, the rest decides it.
@@ -9,6 +9,9 @@ use opsmith_runtime::{Dims, Error, Layout, Result};
 /// # Errors
 /// If the number of elements differs, or no strides give that shape without moving elements.
 pub fn view(layout: &Layout, size: &[i64]) -> Result<Layout> {
+    if is_row_of(layout, size) {
+        return Ok(Layout { offset: layout.offset, ..Layout::contiguous(size) });
+    }
     let sizes = infer_size(size, layout.numel())?;
     match regrouped_strides(layout, &sizes) {
         Some(strides) => Ok(Layout { sizes, strides, offset: layout.offset }),
@@ -20,6 +23,15 @@ pub fn view(layout: &Layout, size: &[i64]) -> Result<Layout> {
         ))
         .with_help("use reshape, which copies where it must")),
     }
+}
+
+/// Whether the elements lie one after the other, and the shape has just as many: the most frequent case, whose strides are those
+/// of a new tensor.
+fn is_row_of(layout: &Layout, size: &[i64]) -> bool {
+    let numel = layout.numel();
+    let known =
+        size.iter().try_fold(1i64, |known, &size| if size > 0 { known.checked_mul(size) } else { None });
+    known == Some(numel) && has_contiguous_strides(&layout.sizes, &layout.strides)
 }
 
 /// Sizes with a -1 replaced by the size that the number of elements needs.

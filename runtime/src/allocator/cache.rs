@@ -76,16 +76,24 @@ fn process_cache() -> MutexGuard<'static, Cache<CLASSES>> {
 }
 
 /// A block of a class, cached or of the system; `None` if neither has one, or beyond the limit.
-#[inline]
+#[inline(always)]
 pub fn take_class(class: usize) -> Option<NonNull<u8>> {
+    if class < SMALL_CLASSES
+        && let Ok(Some(block)) = THREAD_CACHE.try_with(|cache| cache.borrow_mut().take(class))
+    {
+        return Some(block);
+    }
+    take_other(class)
+}
+
+/// A block of a class that this thread's cache has not.
+#[inline(never)]
+fn take_other(class: usize) -> Option<NonNull<u8>> {
     if class >= CLASSES {
         return None;
     }
-    let cached = if class < SMALL_CLASSES {
-        THREAD_CACHE.try_with(|cache| cache.borrow_mut().take(class)).ok().flatten()
-    } else {
-        process_cache().take(class)
-    };
+    // A statement of its own, so that the lock is not held by what follows.
+    let cached = if class < SMALL_CLASSES { None } else { process_cache().take(class) };
     cached.or_else(|| allocate(class))
 }
 
@@ -93,17 +101,23 @@ pub fn take_class(class: usize) -> Option<NonNull<u8>> {
 ///
 /// # Safety
 /// It came from [`take_class`] for the same class, and is not used any more.
-#[inline]
+#[inline(always)]
 pub unsafe fn keep_class(class: usize, pointer: NonNull<u8>) {
-    let kept = if class < SMALL_CLASSES {
-        // A thread that is ending has no cache any more.
-        THREAD_CACHE
+    // A thread that is ending has no cache any more.
+    let kept = class < SMALL_CLASSES
+        && THREAD_CACHE
             .try_with(|cache| cache.borrow_mut().keep(class, pointer, THREAD_CACHE_LIMIT))
-            .unwrap_or(false)
-    } else {
-        process_cache().keep(class, pointer, PROCESS_CACHE_LIMIT.load(Ordering::Relaxed))
-    };
+            .unwrap_or(false);
     if !kept {
+        keep_other(class, pointer);
+    }
+}
+
+/// Caches a block that this thread's cache does not take, or returns it to the system.
+#[inline(never)]
+fn keep_other(class: usize, pointer: NonNull<u8>) {
+    let limit = || PROCESS_CACHE_LIMIT.load(Ordering::Relaxed);
+    if class < SMALL_CLASSES || !process_cache().keep(class, pointer, limit()) {
         system::release(pointer, class);
     }
 }

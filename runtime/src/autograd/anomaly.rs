@@ -6,10 +6,10 @@
 use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::node::Node;
 use crate::error::{Error, Result};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 thread_local! {
@@ -97,7 +97,11 @@ fn callers(trace: &str) -> String {
 /// If there is one. The error names the node's call, or the oldest call whose result was already NaN, and its source
 /// location.
 #[cold]
-pub(super) fn check(node: &Arc<Node>, passed: &[(usize, Tensor)], received: &[Option<Tensor>]) -> Result<()> {
+pub(super) fn check(
+    node: &Shared<Node>,
+    passed: &[(usize, Tensor)],
+    received: &[Option<Tensor>],
+) -> Result<()> {
     let Some((position, _)) = passed.iter().find(|(_, gradient)| has_nan(gradient)) else { return Ok(()) };
     let came_in = if received.iter().flatten().any(has_nan) { ", as is that of its result" } else { "" };
     let mut error =
@@ -124,12 +128,12 @@ fn forward(node: &Node) -> Option<Forward> {
 }
 
 /// The oldest call with a NaN result among those that a node depends on.
-fn first_nan(node: &Arc<Node>) -> Option<(String, Forward)> {
+fn first_nan(node: &Shared<Node>) -> Option<(String, Forward)> {
     let mut first: Option<(u64, String, Forward)> = None;
     let mut visited = HashSet::new();
     let mut stack = vec![node];
     while let Some(node) = stack.pop() {
-        if !visited.insert(Arc::as_ptr(node)) {
+        if !visited.insert(Shared::as_ptr(node)) {
             continue;
         }
         if let Some(forward) = forward(node).filter(|forward| forward.nan)

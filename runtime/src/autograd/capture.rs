@@ -1,11 +1,11 @@
 //! Captures gradients in a backward pass before they reach leaves, for `grad`.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::node::{Edge, Node};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 /// The nodes on a path to a requested gradient, by address.
@@ -13,7 +13,7 @@ pub(crate) struct Wanted(HashSet<usize>);
 
 impl Wanted {
     /// Whether a requested gradient depends on this node's gradient.
-    pub fn contains(&self, node: &Arc<Node>) -> bool {
+    pub fn contains(&self, node: &Shared<Node>) -> bool {
         self.0.contains(&address(node))
     }
 
@@ -23,7 +23,7 @@ impl Wanted {
         let oldest = targets.iter().map(|edge| edge.node.sequence).min().unwrap_or(u64::MAX);
         let mut visited: HashSet<usize> = HashSet::new();
         // Each node is visited twice: before its successors, and after them, when its membership is known.
-        let mut stack: Vec<(&Arc<Node>, bool)> = roots.iter().map(|edge| (&edge.node, false)).collect();
+        let mut stack: Vec<(&Shared<Node>, bool)> = roots.iter().map(|edge| (&edge.node, false)).collect();
         while let Some((node, decided)) = stack.pop() {
             if decided {
                 if node.edges.iter().flatten().any(|edge| wanted.contains(&address(&edge.node))) {
@@ -58,7 +58,7 @@ impl Capture {
     }
 
     /// Captures the requested ones among the gradients that a node is about to consume.
-    pub fn take(&mut self, node: &Arc<Node>, gradients: &[Option<Tensor>]) {
+    pub fn take(&mut self, node: &Shared<Node>, gradients: &[Option<Tensor>]) {
         for (output, gradient) in gradients.iter().enumerate() {
             for &index in self.targets.get(&(address(node), output as u32)).into_iter().flatten() {
                 self.found[index].clone_from(gradient);
@@ -67,6 +67,6 @@ impl Capture {
     }
 }
 
-fn address(node: &Arc<Node>) -> usize {
-    Arc::as_ptr(node).addr()
+fn address(node: &Shared<Node>) -> usize {
+    Shared::as_ptr(node).addr()
 }

@@ -276,7 +276,7 @@ fn sampled_on_host(tensor: &Tensor, samples: i64) -> Result<Tensor> {
         strides: Dims::from_slice(&[whole.numel() / samples]),
         offset: whole.layout().offset,
     };
-    whole.with_layout(layout)?.on_host()
+    whole.with_layout(&layout)?.on_host()
 }
 
 /// A hash of at most 64 elements, evenly spaced.

@@ -1,7 +1,5 @@
 //! The input of a backward formula: gradients of the outputs and data saved from the call.
 
-use std::sync::Arc;
-
 use opsmith_core::DType;
 
 use super::call::Call;
@@ -11,9 +9,10 @@ use super::saved::{Slot, tracked_at};
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::layout::Dims;
+use crate::layout::{Dims, copied};
 use crate::op::Gradients;
 use crate::op::OpDef;
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 /// The gradient of one argument.
@@ -84,11 +83,7 @@ impl TensorMeta {
     /// Metadata of the tensor.
     #[inline]
     pub fn of(tensor: &Tensor) -> TensorMeta {
-        TensorMeta {
-            sizes: copy_dims(&tensor.layout().sizes),
-            dtype: tensor.dtype(),
-            device: tensor.device(),
-        }
+        TensorMeta { sizes: copied(&tensor.layout().sizes), dtype: tensor.dtype(), device: tensor.device() }
     }
 
     /// Placeholder metadata of an absent optional tensor.
@@ -107,20 +102,9 @@ impl TensorMeta {
     }
 }
 
-/// A copy of sizes or strides as one block. An element-by-element copy would be read again, on its way to its
-/// destination, before the processor has finished the writes.
-#[inline]
-pub(super) fn copy_dims(dims: &Dims) -> Dims {
-    if dims.spilled() {
-        return dims.clone();
-    }
-    // SAFETY: dims that are inline own no heap memory, so a bitwise copy is a second valid value.
-    unsafe { std::ptr::read(dims) }
-}
-
 /// The view of a recorded call that a backward formula works from.
 pub struct GradContext<'a> {
-    pub(super) node: &'a Arc<Node>,
+    pub(super) node: &'a Shared<Node>,
     pub(super) call: &'a Call,
     pub(super) grads: &'a [Option<Tensor>],
     /// The nodes whose gradients are wanted; all if `None`.

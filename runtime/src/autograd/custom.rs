@@ -1,7 +1,5 @@
 //! User functions with a backward of their own.
 
-use std::sync::Arc;
-
 use super::capture::Wanted;
 use super::context::TensorMeta;
 use super::engine::Passed;
@@ -11,6 +9,7 @@ use super::saved::{SavedName, SavedTensor, SavedTensors, Slot, tracked_at};
 use super::{attach, edge_of, forward_mode, recording};
 use crate::arg::Arg;
 use crate::error::{Error, Result};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 /// The backward of a custom function: the gradient of each input, in order.
@@ -40,7 +39,7 @@ impl Saver {
 
 /// The input of the backward of a custom function.
 pub struct CustomContext<'a> {
-    node: &'a Arc<Node>,
+    node: &'a Shared<Node>,
     custom: &'a Custom,
     gradients: &'a [Option<Tensor>],
     wanted: Option<&'a Wanted>,
@@ -190,7 +189,7 @@ impl Custom {
     /// Errors of that function, or if it gives the wrong number of gradients.
     pub fn run(
         &self,
-        node: &Arc<Node>,
+        node: &Shared<Node>,
         gradients: &[Option<Tensor>],
         wanted: Option<&Wanted>,
     ) -> Result<Passed> {

@@ -7,7 +7,7 @@
 //! passes of several threads may run through the same nodes.
 
 use std::cell::Cell;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -25,6 +25,7 @@ use crate::dispatch::spans::{self, Span};
 use crate::error::{Error, Result};
 use crate::library::Roles;
 use crate::op::GradientFormula;
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 /// Gradients of a node's inputs, with the positions of their edges.
@@ -124,7 +125,7 @@ impl<'g, 'c> Pass<'g, 'c> {
     /// Runs a node and passes its gradients on. Returns the next node if it is the only one ready, as in a chain, so
     /// that it bypasses the queue.
     #[inline]
-    fn run_node(&mut self, node: &'g Arc<Node>, mut gradients: Gradients) -> Result<Option<Waiting<'g>>> {
+    fn run_node(&mut self, node: &'g Shared<Node>, mut gradients: Gradients) -> Result<Option<Waiting<'g>>> {
         let extras = node.existing_extras();
         if let Some(extras) = extras {
             self.before(node, extras, &mut gradients)?;
@@ -178,7 +179,7 @@ impl<'g, 'c> Pass<'g, 'c> {
     }
 
     /// Runs the formulas of a call.
-    fn run_call(&mut self, node: &Arc<Node>, call: &Call, gradients: &Gradients) -> Result<Passed> {
+    fn run_call(&mut self, node: &Shared<Node>, call: &Call, gradients: &Gradients) -> Result<Passed> {
         self.roles = self.roles.or_else(|| call.op.library.roles());
         let mut passed = Passed::new();
         let definition = call.op.grad.expect("only calls with formulas are recorded");
@@ -245,7 +246,7 @@ impl<'g, 'c> Pass<'g, 'c> {
     }
 
     /// Runs the backward of a custom function.
-    fn run_custom(&mut self, node: &Arc<Node>, custom: &Custom, gradients: &Gradients) -> Result<Passed> {
+    fn run_custom(&mut self, node: &Shared<Node>, custom: &Custom, gradients: &Gradients) -> Result<Passed> {
         let wanted = self.capture.as_ref().map(|capture| &capture.wanted);
         let mut passed = Passed::new();
         for (position, gradient) in custom.run(node, gradients, wanted)? {
@@ -283,7 +284,7 @@ impl<'g, 'c> Pass<'g, 'c> {
 
     /// Runs hooks before a node and stores gradients in the tensors that retain them.
     #[cold]
-    fn before(&mut self, node: &Arc<Node>, extras: &Extras, gradients: &mut Gradients) -> Result<()> {
+    fn before(&mut self, node: &Shared<Node>, extras: &Extras, gradients: &mut Gradients) -> Result<()> {
         extras
             .run_before(gradients, &node.outputs)
             .map_err(|error| error.with_note(format!("in a hook before backward of `{}`", node.name())))?;

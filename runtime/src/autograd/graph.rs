@@ -8,11 +8,12 @@ use super::edge_of;
 use super::hooks::HookHandle;
 use super::node::{Edge, Kind, Node};
 use crate::error::{Error, Result};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 /// One step of the backward pass: a recorded call, or a leaf that collects its gradient.
 #[derive(Clone)]
-pub struct GraphNode(Arc<Node>);
+pub struct GraphNode(Shared<Node>);
 
 impl GraphNode {
     /// The operator's name, `leaf`, `view`, or the name of a custom function.
@@ -33,7 +34,7 @@ impl GraphNode {
         let mut visited = HashSet::new();
         let mut stack = vec![&self.0];
         while let Some(node) = stack.pop() {
-            if !visited.insert(Arc::as_ptr(node)) {
+            if !visited.insert(Shared::as_ptr(node)) {
                 continue;
             }
             let saved = match &node.kind {
@@ -53,7 +54,7 @@ impl GraphNode {
 
     /// Whether both handles refer to the same node.
     pub fn same(&self, other: &GraphNode) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 
     /// Runs a function before each time the node runs. It gets the gradients of the outputs and may

@@ -1,12 +1,13 @@
 //! Hooks: user functions that run during backward, and other rarely used data of a node.
 
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::anomaly::Forward;
 use super::context::TensorMeta;
 use super::handle::check_like;
 use super::node::Node;
 use crate::error::Result;
+use crate::shared::{Shared, WeakShared};
 use crate::tensor::{Tensor, WeakTensor};
 
 /// Runs before a node, and may replace the gradients of its outputs.
@@ -31,7 +32,7 @@ struct Lists {
 /// Identifies a hook, to remove it. Dropping it keeps the hook.
 #[derive(Clone)]
 pub struct HookHandle {
-    node: Weak<Node>,
+    node: WeakShared<Node>,
     id: u64,
 }
 
@@ -54,20 +55,20 @@ impl Extras {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub fn add_before(&self, node: &Arc<Node>, hook: Arc<Before>) -> HookHandle {
+    pub fn add_before(&self, node: &Shared<Node>, hook: Arc<Before>) -> HookHandle {
         let mut lists = self.lock();
         lists.next += 1;
         let id = lists.next;
         lists.before.push((id, hook));
-        HookHandle { node: Arc::downgrade(node), id }
+        HookHandle { node: Shared::downgrade(node), id }
     }
 
-    pub fn add_after(&self, node: &Arc<Node>, hook: Arc<After>) -> HookHandle {
+    pub fn add_after(&self, node: &Shared<Node>, hook: Arc<After>) -> HookHandle {
         let mut lists = self.lock();
         lists.next += 1;
         let id = lists.next;
         lists.after.push((id, hook));
-        HookHandle { node: Arc::downgrade(node), id }
+        HookHandle { node: Shared::downgrade(node), id }
     }
 
     pub fn retain(&self, output: u32, tensor: WeakTensor) {

@@ -46,9 +46,10 @@ pub(crate) use record::record_results;
 use std::sync::Arc;
 
 use crate::arg::Arg;
-use crate::dispatch;
+use crate::dispatch::{self, Uniform};
 use crate::error::Result;
-use crate::op::{OpDef, Outputs, UniformCall};
+use crate::op::{OpDef, Outputs};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 use node::{Edge, Kind, Node};
 
@@ -74,8 +75,8 @@ impl AutogradMeta {
     }
 
     /// Whether the tensor's edge leads to this output of this node.
-    fn is_at(&self, node: &Arc<Node>, output: u32) -> bool {
-        self.edge.as_ref().is_some_and(|edge| Arc::ptr_eq(&edge.node, node) && edge.output == output)
+    fn is_at(&self, node: &Shared<Node>, output: u32) -> bool {
+        self.edge.as_ref().is_some_and(|edge| Shared::ptr_eq(&edge.node, node) && edge.output == output)
     }
 }
 
@@ -89,14 +90,43 @@ pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     result.map_err(|error| op.error_of_call(error, op.name, args))
 }
 
-/// The functional form for operands of one form, where the call is neither recorded nor has a tangent; `None` for other
-/// calls. Errors do not name the call.
+/// The functional form of a call with uniform operands, or of a view that is not recorded, neither with tangents; `None` for
+/// other calls. Errors do not name the call.
 #[inline(always)]
-pub(crate) fn invoke_uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
-    if op.uniform == UniformCall::No || forward_is_active() || must_record(args) {
+pub(crate) fn invoke_plain(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
+    if forward_is_active() {
         return None;
     }
-    dispatch::uniform(op, args)
+    if let Some(call) = Uniform::of(op, args) {
+        if must_record_one(call.operands()) {
+            return record::invoke_uniform(op, args, &call);
+        }
+        return Some(call.functional());
+    }
+    if op.view.is_none() || must_record(args) {
+        return None;
+    }
+    dispatch::view(op, args)
+}
+
+/// As [`invoke_plain`], of the in-place form, where nothing is recorded.
+#[inline(always)]
+pub(crate) fn invoke_plain_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<()>> {
+    if forward_is_active() {
+        return None;
+    }
+    let call = Uniform::of(op, args)?;
+    if must_record_one(call.operands()) { None } else { call.inplace(args[0].tensor()) }
+}
+
+/// As [`invoke_plain`], of the out form.
+#[inline(always)]
+pub(crate) fn invoke_plain_out(op: &'static OpDef, args: &[Arg<'_>], out: &Tensor) -> Option<Result<()>> {
+    if forward_is_active() {
+        return None;
+    }
+    let call = Uniform::of(op, args)?;
+    if must_record_one(call.operands()) || must_record_one(&[out]) { None } else { call.out(out) }
 }
 
 /// The functional form where an argument may have a tangent.
@@ -134,6 +164,12 @@ pub(crate) fn recording() -> bool {
 #[inline]
 pub(crate) fn must_record(args: &[Arg<'_>]) -> bool {
     recording() && any_tracked(args)
+}
+
+/// As [`must_record`], of a call's tensors.
+#[inline(always)]
+fn must_record_one(tensors: &[&Tensor]) -> bool {
+    recording() && tensors.iter().any(|tensor| tensor.requires_grad())
 }
 
 #[inline(always)]

@@ -5,7 +5,7 @@
 //! exist. Nodes hold no tensor that is part of a graph: tensors that a formula reads are saved as memory (`saved`).
 
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
@@ -16,12 +16,13 @@ use super::hooks::Extras;
 use super::strided::Strided;
 use crate::dispatch::spans;
 use crate::op::OpDef;
+use crate::shared::Shared;
 use crate::tensor::WeakTensor;
 
 /// The path of a gradient: into the gradient of one output of a node.
 #[derive(Clone)]
 pub(crate) struct Edge {
-    pub node: Arc<Node>,
+    pub node: Shared<Node>,
     pub output: u32,
 }
 
@@ -70,11 +71,11 @@ impl Kind {
 
 impl Node {
     /// A node with the next sequence number.
-    pub fn new(edges: Edges, outputs: OutputMetas, kind: Kind) -> Arc<Node> {
+    pub fn new(edges: Edges, outputs: OutputMetas, kind: Kind) -> Shared<Node> {
         let sequence = next_sequence(&edges);
         #[cfg(test)]
         LIVE.set(LIVE.get() + 1);
-        let node = Arc::new(Node { sequence, edges, outputs, kind, extras: OnceLock::new() });
+        let node = Shared::new(Node { sequence, edges, outputs, kind, extras: OnceLock::new() });
         if !matches!(node.kind, Kind::Leaf(_)) {
             spans::recorded(|| node.number());
         }
@@ -125,43 +126,36 @@ impl Node {
 }
 
 /// A node of a call before it is shared. It is completed in place, because it is large to move.
-pub(super) struct NewNode(Arc<Node>);
+pub(super) struct NewNode(Shared<Node>);
 
 impl NewNode {
     /// A node of a call without recorded inputs yet.
     #[inline]
     pub fn of_call(op: &'static OpDef) -> NewNode {
-        let node = Arc::<Node>::new_uninit();
         #[cfg(test)]
         LIVE.set(LIVE.get() + 1);
-        // SAFETY: this is the only handle to the memory, which is fully written before it is used as a node.
-        NewNode(unsafe {
-            Arc::as_ptr(&node).cast_mut().cast::<Node>().write(Node {
-                sequence: 0,
-                edges: Edges::new(),
-                outputs: OutputMetas::new(),
-                kind: Kind::Call(Call::new(op)),
-                extras: OnceLock::new(),
-            });
-            node.assume_init()
-        })
+        NewNode(Shared::new(Node {
+            sequence: 0,
+            edges: Edges::new(),
+            outputs: OutputMetas::new(),
+            kind: Kind::Call(Call::new(op)),
+            extras: OnceLock::new(),
+        }))
     }
 
     /// The parts that are filled in while the call runs.
     #[inline]
     pub fn parts(&mut self) -> (&mut Edges, &mut OutputMetas, &mut Call) {
-        // SAFETY: this is the only handle, and it is borrowed mutably as long as the parts are.
-        let node = unsafe { &mut *Arc::as_ptr(&self.0).cast_mut() };
+        let node = Shared::get_mut(&mut self.0).expect("this is the only handle");
         let Kind::Call(call) = &mut node.kind else { unreachable!("the node was made for a call") };
         (&mut node.edges, &mut node.outputs, call)
     }
 
     /// The node, complete.
     #[inline]
-    pub fn share(self) -> Arc<Node> {
-        let sequence = next_sequence(&self.0.edges);
-        // SAFETY: this is the only handle.
-        unsafe { (*Arc::as_ptr(&self.0).cast_mut()).sequence = sequence };
+    pub fn share(mut self) -> Shared<Node> {
+        let node = Shared::get_mut(&mut self.0).expect("this is the only handle");
+        node.sequence = next_sequence(&node.edges);
         spans::recorded(|| self.0.number());
         self.0
     }
@@ -204,7 +198,7 @@ impl Drop for Node {
         // A node with other owners only loses one reference. If the last other owner drops it concurrently, it is
         // dropped here after all, one call deeper.
         for edge in &mut self.edges {
-            if edge.as_ref().is_some_and(|edge| Arc::strong_count(&edge.node) > 1) {
+            if edge.as_ref().is_some_and(|edge| Shared::has_others(&edge.node)) {
                 *edge = None;
             }
         }

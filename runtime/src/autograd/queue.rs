@@ -1,11 +1,11 @@
 //! The nodes that wait to run in a backward pass, ordered by sequence number.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
 use super::node::{Edge, Node};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 /// Gradients of a node's outputs.
@@ -13,7 +13,7 @@ pub(super) type Gradients = SmallVec<[Option<Tensor>; 1]>;
 
 /// A node and the gradients it has received so far.
 pub(super) struct Waiting<'g> {
-    pub node: &'g Arc<Node>,
+    pub node: &'g Shared<Node>,
     pub gradients: Gradients,
 }
 
@@ -55,7 +55,7 @@ impl<'g> Queue<'g> {
     /// The sum of gradients at the end of an edge; its node waits from now on.
     #[inline]
     pub fn slot(&mut self, edge: &'g Edge) -> &mut Option<Tensor> {
-        let rank = Rank { sequence: edge.node.sequence, address: Arc::as_ptr(&edge.node).addr() };
+        let rank = Rank { sequence: edge.node.sequence, address: Shared::as_ptr(&edge.node).addr() };
         let after = self.newest.iter().rposition(|(other, _)| *other <= rank);
         let waiting = match after {
             Some(position) if self.newest[position].0 == rank => &mut self.newest[position].1,

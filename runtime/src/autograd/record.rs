@@ -1,7 +1,5 @@
 //! Recording a call: runs it unrecorded, then gives its outputs edges to a new node.
 
-use std::sync::Arc;
-
 use smallvec::smallvec;
 
 use super::context::TensorMeta;
@@ -12,9 +10,10 @@ use super::strided::{Step, Strided};
 use super::{anomaly, attach, edge_of};
 use crate::arg::Arg;
 use crate::device::Device;
-use crate::dispatch;
+use crate::dispatch::{self, Uniform};
 use crate::error::Result;
 use crate::op::{GradDef, GradientFormula, OpDef, Outputs};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 /// The functional form, recorded.
@@ -34,6 +33,25 @@ pub(crate) fn invoke_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Ou
         recording.finish(outs);
     }
     result
+}
+
+/// As [`invoke_recorded`], of a call with uniform operands, one of them tracked; `None` if the derivative is that of the
+/// operator's composition.
+pub(super) fn invoke_uniform(
+    op: &'static OpDef,
+    args: &[Arg<'_>],
+    call: &Uniform<'_>,
+) -> Option<Result<Tensor>> {
+    let grad = op.grad?;
+    let recording = match Recording::start(op, grad, args, None) {
+        Ok(recording) => recording,
+        Err(error) => return Some(Err(error)),
+    };
+    let mut result = no_grad(|| call.functional());
+    if let (Some(recording), Ok(out)) = (recording, &mut result) {
+        recording.finish(std::slice::from_mut(out));
+    }
+    Some(result)
 }
 
 /// Records a call whose results exist: gives `outs`, all results of the operator, edges to a node. `false` if no formula is
@@ -164,7 +182,7 @@ impl Recording {
     }
 
     /// The node of the call, given its outputs.
-    pub fn into_node(mut self, outs: &[Tensor]) -> Arc<Node> {
+    pub fn into_node(mut self, outs: &[Tensor]) -> Shared<Node> {
         let (_, metas, call) = self.0.parts();
         for (index, out) in outs.iter().enumerate() {
             metas.push(TensorMeta::of(out));

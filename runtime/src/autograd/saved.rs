@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::checkpoint::{self, Place};
-use super::context::{TensorMeta, copy_dims};
+use super::context::TensorMeta;
 use super::forward_mode::{self, LevelId, TangentList};
 use super::node::Edge;
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout};
+use crate::layout::{Dims, Layout, copied};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
@@ -66,7 +66,7 @@ impl SavedTensor {
     pub fn kept(slot: Slot, tensor: &Tensor) -> SavedTensor {
         let memory = Memory::Kept {
             storage: tensor.storage().clone(),
-            strides: copy_dims(&tensor.layout().strides),
+            strides: copied(&tensor.layout().strides),
             offset: tensor.layout().offset,
             version: tensor.version(),
         };
@@ -103,8 +103,7 @@ impl SavedTensor {
                 Err(changed(storage, *version, &name()))
             }
             Memory::Kept { storage, strides, offset, .. } => {
-                let layout =
-                    Layout { sizes: copy_dims(&meta.sizes), strides: copy_dims(strides), offset: *offset };
+                let layout = Layout { sizes: copied(&meta.sizes), strides: copied(strides), offset: *offset };
                 // SAFETY: storage, layout, dtype and device are those of a tensor.
                 Ok(unsafe { Tensor::from_parts(storage.clone(), layout, meta.dtype, meta.device) })
             }

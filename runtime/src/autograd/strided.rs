@@ -5,8 +5,6 @@
 //! part of a base. The derivative of each is made of the others, so these nodes can be differentiated any number of
 //! times without an operator.
 
-use std::sync::Arc;
-
 use opsmith_core::DType;
 use smallvec::smallvec;
 
@@ -21,6 +19,7 @@ use crate::device::Device;
 use crate::dispatch::Borrows;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::Layout;
+use crate::shared::Shared;
 use crate::tensor::{Tensor, observer};
 
 /// A linear step between a base and a view of it, with the layouts of both in one memory.
@@ -165,7 +164,7 @@ impl Strided {
     }
 
     /// The node of the step behind `out`.
-    pub fn into_node(self, edges: Edges, out: &Tensor) -> Arc<Node> {
+    pub fn into_node(self, edges: Edges, out: &Tensor) -> Shared<Node> {
         Node::new(edges, smallvec![TensorMeta::of(out)], Kind::Strided(Box::new(self)))
     }
 }

@@ -63,7 +63,7 @@ pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 #[track_caller]
 pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
     let _scope = enter(op, Form::Functional, args, Location::caller());
-    if let Some(result) = autograd::invoke_uniform(op, args) {
+    if let Some(result) = autograd::invoke_plain(op, args) {
         return result.map_err(|error| op.error_of_call(error, op.name, args));
     }
     let mut outs = autograd::invoke(op, args)?;
@@ -97,11 +97,8 @@ pub fn invoke_several<R: Results>(op: &'static OpDef, args: &[Arg<'_>]) -> Resul
 #[track_caller]
 pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     let _scope = enter(op, Form::Inplace, args, Location::caller());
-    let result = if autograd::recording() || autograd::forward_is_active() {
-        autograd::invoke_inplace(op, args)
-    } else {
-        dispatch::inplace(op, args)
-    };
+    let result =
+        autograd::invoke_plain_inplace(op, args).unwrap_or_else(|| autograd::invoke_inplace(op, args));
     match result {
         Ok(()) => {
             args[0].tensor().storage().set_last_writer(op.form_name(Form::Inplace));
@@ -120,7 +117,9 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
 #[track_caller]
 pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
     let _scope = enter(op, Form::Out, args, Location::caller());
-    match autograd::check_out(op, args, outs).and_then(|()| dispatch::out(op, args, outs)) {
+    let plain = if let [out] = &*outs { autograd::invoke_plain_out(op, args, out) } else { None };
+    let checked = || autograd::check_out(op, args, outs).and_then(|()| dispatch::out(op, args, outs));
+    match plain.unwrap_or_else(checked) {
         Ok(()) => {
             for out in outs.iter() {
                 out.storage().set_last_writer(op.form_name(Form::Out));

@@ -3,8 +3,6 @@
 //! In: the tensors that an operation reads and those that it writes. Out: all storages borrowed while the operation
 //! runs, or an error where a traced function has no elements. Must not know operators or tracers.
 
-use smallvec::SmallVec;
-
 use super::observer;
 use crate::arg::Arg;
 use crate::error::{Error, Result};
@@ -33,27 +31,34 @@ pub struct Borrows<'a> {
 /// allocate.
 #[derive(Default)]
 struct Storages<'a> {
-    few: SmallVec<[&'a Storage; FEW]>,
+    /// The first ones.
+    few: [Option<&'a Storage>; FEW],
+    count: usize,
     more: Option<Scratch<&'a Storage>>,
 }
 
 /// Most storages that need no memory of their own.
-const FEW: usize = 4;
+const FEW: usize = 6;
 
 impl<'a> Storages<'a> {
     #[inline]
     fn push(&mut self, storage: &'a Storage) {
-        if self.few.len() < FEW { self.few.push(storage) } else { self.push_more(storage) }
+        match self.few.get_mut(self.count) {
+            Some(place) => *place = Some(storage),
+            None => self.push_more(storage),
+        }
+        self.count += 1;
     }
 
     #[cold]
+    #[inline(never)]
     fn push_more(&mut self, storage: &'a Storage) {
         self.more.get_or_insert_with(Scratch::new).push(storage);
     }
 
     #[inline]
     fn for_each(&self, mut visit: impl FnMut(&'a Storage)) {
-        self.few.iter().for_each(|storage| visit(storage));
+        self.few.iter().map_while(|storage| *storage).for_each(&mut visit);
         if let Some(more) = &self.more {
             more.iter().for_each(|storage| visit(storage));
         }
@@ -61,14 +66,36 @@ impl<'a> Storages<'a> {
 
     #[inline]
     fn contains(&self, storage: &Storage) -> bool {
+        if self.count == 0 {
+            return false;
+        }
         let mut found = false;
         self.for_each(|other| found |= other.same(storage));
         found
     }
+}
 
-    fn clear(&mut self) {
-        self.few.clear();
-        self.more = None;
+/// Tensors that an operation reads: among arguments, or on their own.
+pub(super) trait Reads<'a>: Copy {
+    /// Calls `visit` with each tensor until it returns `false`; whether it never did.
+    fn all(self, visit: impl FnMut(&'a Tensor) -> bool) -> bool;
+}
+
+impl<'a> Reads<'a> for &[Arg<'a>] {
+    #[inline(always)]
+    fn all(self, mut visit: impl FnMut(&'a Tensor) -> bool) -> bool {
+        let mut all = true;
+        for arg in self {
+            arg.for_each_tensor(|tensor| all = all && visit(tensor));
+        }
+        all
+    }
+}
+
+impl<'a> Reads<'a> for &[&'a Tensor] {
+    #[inline(always)]
+    fn all(self, visit: impl FnMut(&'a Tensor) -> bool) -> bool {
+        self.iter().copied().all(visit)
     }
 }
 
@@ -78,18 +105,22 @@ impl<'a> Borrows<'a> {
     ///
     /// # Errors
     /// If a storage has no elements because it belongs to a traced function.
-    #[inline]
     pub fn acquire(reads: &[Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
         let mut held = Borrows::default();
-        if !held.try_acquire(reads, writes) {
-            held.wait(reads, writes)?;
-        }
+        held.add(reads, writes)?;
         Ok(held)
+    }
+
+    /// As [`Borrows::acquire`], for a value that has no borrows yet and stays where it is, since it is long to move.
+    #[inline(always)]
+    pub(super) fn add(&mut self, reads: impl Reads<'a>, writes: &'a [Tensor]) -> Result<()> {
+        if self.try_acquire(reads, writes) { Ok(()) } else { self.wait(reads, writes) }
     }
 
     /// Waits for storages borrowed by other threads, then borrows them.
     #[cold]
-    fn wait(&mut self, reads: &[Arg<'a>], writes: &'a [Tensor]) -> Result<()> {
+    #[inline(never)]
+    fn wait(&mut self, reads: impl Reads<'a>, writes: &'a [Tensor]) -> Result<()> {
         let mut backoff = Backoff::default();
         loop {
             refuse_meta(reads, writes)?;
@@ -101,15 +132,10 @@ impl<'a> Borrows<'a> {
     }
 
     /// Borrows all, or none.
-    #[inline]
-    fn try_acquire(&mut self, reads: &[Arg<'a>], writes: &'a [Tensor]) -> bool {
-        let is_acquired = writes.iter().all(|tensor| self.try_write(tensor)) && {
-            let mut all = true;
-            for arg in reads {
-                arg.for_each_tensor(|tensor| all = all && self.try_read(tensor));
-            }
-            all
-        };
+    #[inline(always)]
+    fn try_acquire(&mut self, reads: impl Reads<'a>, writes: &'a [Tensor]) -> bool {
+        let is_acquired =
+            writes.iter().all(|tensor| self.try_write(tensor)) && reads.all(|tensor| self.try_read(tensor));
         if !is_acquired {
             self.abandon();
         }
@@ -149,21 +175,20 @@ impl<'a> Borrows<'a> {
     fn abandon(&mut self) {
         self.reads.for_each(Storage::end_read);
         self.writes.for_each(Storage::unlock);
-        self.reads.clear();
-        self.writes.clear();
+        self.reads = Storages::default();
+        self.writes = Storages::default();
     }
 }
 
 #[cold]
-fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
+fn refuse_meta<'a>(reads: impl Reads<'a>, writes: &[Tensor]) -> Result<()> {
     let mut meta = writes.iter().any(|tensor| tensor.storage().is_meta());
     let mut changed = writes.iter().any(|tensor| observer::is_stale(tensor.storage()));
-    for arg in reads {
-        arg.for_each_tensor(|tensor| {
-            meta |= tensor.storage().is_meta();
-            changed |= observer::is_stale(tensor.storage());
-        });
-    }
+    reads.all(|tensor| {
+        meta |= tensor.storage().is_meta();
+        changed |= observer::is_stale(tensor.storage());
+        true
+    });
     if changed {
         return Err(Error::graph("the traced function changes a tensor, and then asks for its elements")
             .with_help("they exist when the graph runs: compute with the tensor instead of its elements"));

@@ -2,30 +2,22 @@
 //!
 //! In: an operator definition and arguments. Out: outputs. Input conversion is in `convert`, kernel execution in `run`.
 
-use opsmith_core::DType;
-
 use super::observer;
-use super::run::{Call, run_kernel, run_uniform};
+use super::run::run_kernel;
+use super::uniform::Uniform;
 use crate::arg::Arg;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::{checked_numel, same_sizes};
-use crate::op::{Inferred, Kernel, OpDef, OutSpec, Outputs, UniformCall};
+use crate::op::{Inferred, OpDef, OutSpec, Outputs, ViewFn};
 use crate::tensor::{Tensor, replacements};
 
 /// The functional form without recording.
 pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     if let Some(view) = op.view {
-        let base = args[0].tensor();
-        let outs: Outputs =
-            view(args)?.into_iter().map(|layout| base.with_layout(layout)).collect::<Result<_>>()?;
-        if let Some(observer) = observer::observer() {
-            observer.decided_by(op, args)?;
-            observer.viewed(op, args, &outs)?;
-        }
-        return Ok(outs);
+        return viewed(op, view, args);
     }
-    if let Some(out) = uniform(op, args) {
-        return Ok(Outputs::from_buf([out?]));
+    if let Some(call) = Uniform::of(op, args) {
+        return Ok(Outputs::from_buf([call.functional()?]));
     }
     let since = replacements();
     if let Some(observer) = observer::observer() {
@@ -39,61 +31,38 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
     if op.composite.is_some() && !op.has_kernel(inferred.device.backend, inferred.compute) {
         return compose(op, args).and_then(|outs| refuse_other_results(outs, &inferred));
     }
-    let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect::<Result<_>>()?;
+    let mut outs = Outputs::new();
+    for spec in &inferred.outs {
+        outs.push(allocate(spec, &inferred)?);
+    }
     run_kernel(op, args, &inferred, &outs, false, since)?;
     Ok(outs)
 }
 
-/// The functional form without recording for operands of one form, which need no inference; `None` for other calls. A
-/// separate function, since most calls are of this kind, and a single result needs no list.
-#[inline(always)]
-pub(crate) fn uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
-    let since = replacements();
-    let (kernel, dtype, like) = uniform_kernel(op, args)?;
-    let out = match Tensor::uninitialized(like.shape(), dtype, like.device()) {
-        Ok(out) => out,
-        Err(error) => return Some(Err(error)),
+/// The views of an operator that only computes layouts.
+fn viewed(op: &'static OpDef, view: ViewFn, args: &[Arg<'_>]) -> Result<Outputs> {
+    let base = args[0].tensor();
+    let outs: Outputs = match view {
+        ViewFn::One(layout) => Outputs::from_buf([base.with_layout(&layout(args)?)?]),
+        ViewFn::List(layouts) => {
+            layouts(args)?.iter().map(|layout| base.with_layout(layout)).collect::<Result<_>>()?
+        }
     };
-    let call = Call { op, args, outs: std::slice::from_ref(&out), shared: false, since };
-    // SAFETY: operands of one form give the output that inference would give, and it is new.
-    let result = unsafe { run_uniform(kernel, call, like) };
-    Some(result.map(|()| out))
+    if let Some(observer) = observer::observer() {
+        observer.decided_by(op, args)?;
+        observer.viewed(op, args, &outs)?;
+    }
+    Ok(outs)
 }
 
-/// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor operand has one
-/// shape, dtype and device, which makes inference unnecessary ([`UniformCall`]).
-#[inline]
-pub(super) fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(Kernel, DType, &'a Tensor)> {
-    if op.uniform == UniformCall::No {
+/// The only view of an operator that computes a layout, without a list; `None` for others, and while this thread traces.
+#[inline(always)]
+pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
+    let Some(ViewFn::One(layout)) = op.view else { return None };
+    if observer::observer().is_some() {
         return None;
     }
-    let mut first: Option<&'a Tensor> = None;
-    for arg in args {
-        match (*arg, first) {
-            (Arg::Tensor(tensor), None) => first = Some(tensor),
-            (Arg::Tensor(tensor), Some(first)) => {
-                let same = tensor.dtype() == first.dtype()
-                    && same_sizes(tensor.shape(), first.shape())
-                    && tensor.device() == first.device();
-                if !same {
-                    return None;
-                }
-            }
-            (Arg::Scalar(scalar), Some(first)) if scalar.dtype().category() > first.dtype().category() => {
-                return None;
-            }
-            (Arg::Scalar(_), None) => return None,
-            _ => {}
-        }
-    }
-    let first = first?;
-    let dtype = match op.uniform {
-        UniformCall::Fixed(dtype) => dtype,
-        UniformCall::SameIfInexact if !first.dtype().is_differentiable() => return None,
-        _ => first.dtype(),
-    };
-    let kernel = op.kernels.get(first.device().backend, first.dtype())?;
-    Some((kernel, dtype, first))
+    Some(layout(args).and_then(|layout| args[0].tensor().with_layout(&layout)))
 }
 
 fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {

@@ -3,11 +3,10 @@
 //! In: an operator definition and arguments. Out: the first argument, changed, or an error before anything was written.
 //! Requirements of the argument are in `targets`.
 
-use super::functional::{functional, uniform_kernel};
-use super::run::{Call, run_kernel, run_uniform};
-use super::targets::{
-    check_inplace, refuse_overlapping_target, refuse_partial_overlap, shares, shares_elsewhere,
-};
+use super::functional::functional;
+use super::run::run_kernel;
+use super::targets::{check_inplace, refuse_overlapping_target, refuse_partial_overlap, shares};
+use super::uniform::Uniform;
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::Result;
@@ -18,16 +17,8 @@ use crate::tensor::replacements;
 pub(crate) fn inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     let since = replacements();
     let target = args[0].tensor();
-    if op.forms.elementwise
-        && let Some((kernel, dtype, like)) = uniform_kernel(op, args)
-        && dtype == target.dtype()
-        && target.is_contiguous()
-        && !shares_elsewhere(args, target)
-    {
-        let call = Call { op, args, outs: std::slice::from_ref(target), shared: true, since };
-        // SAFETY: operands of one form give the target that inference would give; arguments that share its memory have
-        // the same elements.
-        return unsafe { run_uniform(kernel, call, like) };
+    if let Some(result) = Uniform::of(op, args).and_then(|call| call.inplace(target)) {
+        return result;
     }
     refuse_overlapping_target(target, "self")?;
     let updates = op.forms.updates && !shares(&args[1..], target);

@@ -15,6 +15,7 @@ mod out;
 mod run;
 pub(crate) mod spans;
 mod targets;
+mod uniform;
 pub(crate) mod written;
 
 pub use host_fallback::{has_host_fallback, set_host_fallback};
@@ -22,7 +23,7 @@ pub use written::check_written;
 
 pub(crate) use borrows::Borrows;
 pub(crate) use convert::are_converted;
-pub(crate) use functional::{functional, uniform};
+pub(crate) use functional::{functional, view};
 pub(crate) use host_fallback::kernel;
 pub(crate) use inplace::inplace;
 pub(crate) use out::out;
@@ -31,3 +32,4 @@ pub(crate) use targets::{
     check_inplace, check_written as check_target, endless, refuse_overlap_with_inputs,
     refuse_overlapping_target,
 };
+pub(crate) use uniform::Uniform;

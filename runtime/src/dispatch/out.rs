@@ -5,31 +5,24 @@
 
 use smallvec::SmallVec;
 
-use super::functional::{allocate, functional, uniform_kernel};
+use super::functional::{allocate, functional};
 use super::observer;
-use super::run::{Call, run_kernel, run_uniform};
-use super::targets::{check_out, refuse_overlap_with_inputs, shares, shares_elsewhere};
+use super::run::run_kernel;
+use super::targets::{check_out, refuse_overlap_with_inputs};
+use super::uniform::Uniform;
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
-use crate::layout::same_sizes;
 use crate::op::{Inferred, OpDef, OutSpec, Outputs};
 use crate::tensor::{Tensor, replacements};
 
 /// The out form without recording.
 pub(crate) fn out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
     let since = replacements();
-    if let ([out], Some((kernel, dtype, like))) = (&mut *outs, uniform_kernel(op, args))
-        && out.dtype() == dtype
-        && same_sizes(out.shape(), like.shape())
-        && out.device() == like.device()
-        && out.is_contiguous()
-        && !shares_elsewhere(args, out)
-        && (op.forms.elementwise || !shares(args, out))
+    if let [out] = &mut *outs
+        && let Some(result) = Uniform::of(op, args).and_then(|call| call.out(out))
     {
-        let call = Call { op, args, outs: std::slice::from_ref(*out), shared: true, since };
-        // SAFETY: as for an in-place form.
-        return unsafe { run_uniform(kernel, call, like) };
+        return result;
     }
     if let Some(observer) = observer::observer() {
         observer.decided_by(op, args)?;

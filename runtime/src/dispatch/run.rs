@@ -57,7 +57,7 @@ pub(super) fn run_kernel(
     }
     // SAFETY: the caller compared the outputs with inference and checked for overlaps; inputs are converted, and the
     // kernel is the one for their dtype.
-    unsafe { run_borrowed(kernel, Call { op, args, outs, shared, since }, false) }
+    unsafe { run_borrowed(kernel, Call { op, args, outs, shared, since }) }
 }
 
 /// Whether a call has integer tensors that did not select its kernel, such as indices. They may be invalid even if the
@@ -81,50 +81,31 @@ pub(crate) fn is_checked_by_kernel(op: &OpDef, argument: usize, dtype: DType) ->
 }
 
 /// Arguments and outputs of a kernel call.
-pub(super) struct Call<'a> {
-    pub op: &'static OpDef,
-    pub args: &'a [Arg<'a>],
-    pub outs: &'a [Tensor],
+struct Call<'a> {
+    op: &'static OpDef,
+    args: &'a [Arg<'a>],
+    outs: &'a [Tensor],
     /// Whether the outputs are visible to other code, so that they hold elements and must be borrowed.
-    pub shared: bool,
+    shared: bool,
     /// The count of replaced tensors before inference read these.
-    pub since: u64,
-}
-
-/// Runs the kernel of operands of one form; all tensors and the output have the shape of `like`.
-///
-/// # Safety
-/// As [`run_borrowed`].
-#[inline(always)]
-pub(super) unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) -> Result<()> {
-    numbers::check(call.op, call.args, like.dtype())?;
-    if let Some(observer) = observer::observer() {
-        return observer.called(call.op, like.dtype(), call.args, call.outs, call.shared);
-    }
-    if call.outs[0].numel() == 0 {
-        return Ok(());
-    }
-    // SAFETY: the caller's promise; operands of one form and their result have one shape.
-    unsafe { run_borrowed(kernel, call, true) }
+    since: u64,
 }
 
 /// Runs a kernel while the storages are borrowed.
 ///
 /// # Safety
 /// The kernel is one of the operator, and the call fulfils the requirements of [`KernelCall::new`] except for the
-/// borrows; its tensors have one shape if they are `alike`.
+/// borrows.
 #[inline(always)]
-unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>, alike: bool) -> Result<()> {
+unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>) -> Result<()> {
     let Call { op, args, outs, shared, since } = call;
-    let _held = Borrows::acquire(args, if shared { outs } else { &[] })?;
+    let mut held = Borrows::default();
+    held.add(args, if shared { outs } else { &[] })?;
     refuse_replaced(args, outs, since)?;
     // SAFETY: the caller promises a valid call; the tensors stay as the caller checked them while their storages are
     // borrowed, until this returns. Shared tensors hold elements.
     unsafe {
-        let mut call = KernelCall::new(op, args, outs);
-        if alike {
-            call = call.with_one_shape();
-        }
+        let call = KernelCall::new(op, args, outs);
         run_prepared(kernel, &if shared { call.with_elements() } else { call })
     }
 }
@@ -134,7 +115,7 @@ unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>, alike: bool) -> Result<()
 /// # Errors
 /// If there is one.
 #[inline]
-fn refuse_replaced(reads: &[Arg<'_>], writes: &[Tensor], since: u64) -> Result<()> {
+pub(super) fn refuse_replaced(reads: &[Arg<'_>], writes: &[Tensor], since: u64) -> Result<()> {
     if replacements() == since { Ok(()) } else { refuse_these_replaced(reads, writes, since) }
 }
 

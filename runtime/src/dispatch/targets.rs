@@ -58,18 +58,6 @@ pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> R
     }
 }
 
-/// Whether an argument shares the target's storage with different elements.
-#[inline]
-pub(super) fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
-    let mut shares = false;
-    for arg in args {
-        arg.for_each_tensor(|tensor| {
-            shares |= !tensor.same(target) && tensor.shares_storage(target) && !same_elements(tensor, target);
-        });
-    }
-    shares
-}
-
 /// Whether an argument shares the target's storage.
 #[inline]
 pub(super) fn shares(args: &[Arg<'_>], target: &Tensor) -> bool {

@@ -6,12 +6,12 @@
 use super::Operand;
 use super::extent::Numbers;
 use crate::error::Result;
-use crate::layout::Dims;
+use crate::layout::{Dims, copied};
 use crate::tensor::Tensor;
 
 /// The shape of the given input.
 pub fn follow(tensor: &Tensor) -> Result<Dims> {
-    Ok(tensor.shape().into())
+    Ok(copied(&tensor.layout().sizes))
 }
 
 /// The shapes of the operands, broadcast together: aligned at the last dimension, sizes must be
@@ -23,7 +23,7 @@ pub fn follow(tensor: &Tensor) -> Result<Dims> {
 /// If two sizes differ and neither is 1, or the result has too many elements.
 pub fn broadcast(operands: &[Operand<'_>]) -> Result<Dims> {
     let mut shapes = operands.iter().flat_map(Operand::tensors).map(Tensor::shape);
-    let mut result = shapes.next().map(Dims::from).unwrap_or_default();
+    let mut result = shapes.next().map(Dims::from_slice).unwrap_or_default();
     for shape in shapes {
         of::broadcast(&mut Numbers, &mut result, shape)?;
     }

@@ -115,7 +115,7 @@ impl TensorInternals for Tensor {
     }
 
     fn with_layout(&self, layout: Layout) -> Result<Tensor> {
-        self.with_layout(layout)
+        self.with_layout(&layout)
     }
 
     fn overlaps(&self, other: &Tensor) -> bool {

@@ -236,21 +236,11 @@ pub(crate) unsafe fn map_any(target: &Tensor, source: &Tensor, body: Loop<'_>) -
     for_each_rows(&operands, blocks.area(), Visit::InThreads(&|rows| unsafe { blocks.run(&rows, body) }))
 }
 
-/// Whether operands have other dtypes than a loop wants, which blocks convert: 16-bit floats for `f32`.
+/// Rejects operands of dtypes that blocks do not convert to those that a loop wants: 16-bit floats become `f32`.
 ///
 /// # Errors
-/// If one has a dtype that blocks do not convert.
-#[inline]
-pub(super) fn are_converted<const N: usize>(operands: &[&Tensor; N], wanted: &[DType; N]) -> Result<bool> {
-    // Without a branch for each operand, which are few.
-    let same = std::iter::zip(operands, wanted)
-        .fold(true, |same, (tensor, wanted)| same & (tensor.dtype() == *wanted));
-    if same { Ok(false) } else { check_converted(operands, wanted).map(|()| true) }
-}
-
-/// Whether blocks convert each operand of another dtype than a loop wants.
-#[cold]
-fn check_converted(operands: &[&Tensor], wanted: &[DType]) -> Result<()> {
+/// If there is one.
+pub(super) fn check_converted(operands: &[&Tensor], wanted: &[DType]) -> Result<()> {
     for (tensor, wanted) in operands.iter().zip(wanted) {
         if tensor.dtype() != *wanted && !(*wanted == DType::F32 && tensor.dtype().is_half()) {
             return Err(other_dtype(tensor.dtype(), *wanted));
@@ -290,7 +280,7 @@ mod tests {
             return tensor;
         }
         let layout = Layout { sizes: sizes[..].into(), strides: [1, count][..].into(), offset: 0 };
-        tensor.with_layout(layout).unwrap()
+        tensor.with_layout(&layout).unwrap()
     }
 
     /// Rows that are longer than a block, and more of them than a tile has.

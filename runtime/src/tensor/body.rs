@@ -9,7 +9,7 @@
 //! [`Tensor::is_replaced_since`].
 
 use super::Tensor;
-use crate::layout::{Dims, Layout, write_contiguous_strides};
+use crate::layout::{Dims, Layout, copied, has_contiguous_strides, write_contiguous_strides};
 use crate::storage::Storage;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -18,14 +18,25 @@ pub(super) struct Body {
     pub storage: Storage,
     pub layout: Layout,
     pub numel: i64,
+    /// Whether the elements lie in row-major order without gaps.
     pub contiguous: bool,
+    /// Whether the strides are exactly those of a new tensor, too.
+    pub like_new: bool,
 }
 
 impl Body {
     #[inline]
     pub fn new(storage: Storage, layout: Layout) -> Body {
         let (numel, contiguous) = (layout.numel(), layout.is_contiguous());
-        Body { storage, layout, numel, contiguous }
+        let like_new = contiguous && has_contiguous_strides(&layout.sizes, &layout.strides);
+        Body { storage, layout, numel, contiguous, like_new }
+    }
+
+    /// Address of the first element, of so many bytes each.
+    #[inline]
+    pub fn start(&self, size: usize) -> *mut u8 {
+        // Wrapping, since a layout without elements may have any offset.
+        self.storage.data().wrapping_offset((self.layout.offset as isize).wrapping_mul(size as isize))
     }
 
     /// Writes a row-major part over memory for `numel` elements, field by field at its final address.
@@ -44,23 +55,45 @@ impl Body {
             (&raw mut (*place).layout.offset).write(0);
             (&raw mut (*place).numel).write(numel);
             (&raw mut (*place).contiguous).write(true);
+            (&raw mut (*place).like_new).write(true);
         }
     }
 
-    /// Writes a copy of another part, field by field at its final address.
+    /// Writes a copy of another part over this memory, from this element on, field by field at its final address.
     ///
     /// # Safety
     /// The place is valid for writes; nothing of it was written before.
     #[inline]
-    pub unsafe fn write_alike(place: *mut Body, other: &Body) {
+    pub unsafe fn write_alike(place: *mut Body, storage: Storage, other: &Body, offset: i64) {
         // SAFETY: the place is valid for writes, as the caller promises; every field is written exactly once.
         unsafe {
-            (&raw mut (*place).storage).write(other.storage.clone());
-            (&raw mut (*place).layout.sizes).write(Dims::from_slice(&other.layout.sizes));
-            (&raw mut (*place).layout.strides).write(Dims::from_slice(&other.layout.strides));
-            (&raw mut (*place).layout.offset).write(other.layout.offset);
+            (&raw mut (*place).storage).write(storage);
+            (&raw mut (*place).layout.sizes).write(copied(&other.layout.sizes));
+            (&raw mut (*place).layout.strides).write(copied(&other.layout.strides));
+            (&raw mut (*place).layout.offset).write(offset);
             (&raw mut (*place).numel).write(other.numel);
             (&raw mut (*place).contiguous).write(other.contiguous);
+            (&raw mut (*place).like_new).write(other.like_new);
+        }
+    }
+
+    /// Writes a part with a copy of a layout, field by field at its final address.
+    ///
+    /// # Safety
+    /// The place is valid for writes; nothing of it was written before.
+    #[inline]
+    pub unsafe fn write_layout(place: *mut Body, storage: Storage, layout: &Layout) {
+        let contiguous = layout.is_contiguous();
+        // SAFETY: the place is valid for writes, as the caller promises; every field is written exactly once.
+        unsafe {
+            (&raw mut (*place).storage).write(storage);
+            (&raw mut (*place).layout.sizes).write(copied(&layout.sizes));
+            (&raw mut (*place).layout.strides).write(copied(&layout.strides));
+            (&raw mut (*place).layout.offset).write(layout.offset);
+            (&raw mut (*place).numel).write(layout.numel());
+            (&raw mut (*place).contiguous).write(contiguous);
+            let like_new = contiguous && has_contiguous_strides(&layout.sizes, &layout.strides);
+            (&raw mut (*place).like_new).write(like_new);
         }
     }
 
@@ -68,7 +101,7 @@ impl Body {
     pub fn copy_from(&mut self, other: &Body) {
         self.storage.clone_from(&other.storage);
         self.layout.clone_from(&other.layout);
-        (self.numel, self.contiguous) = (other.numel, other.contiguous);
+        (self.numel, self.contiguous, self.like_new) = (other.numel, other.contiguous, other.like_new);
     }
 }
 

@@ -1,10 +1,11 @@
 //! The link of a tensor to the graph of automatic differentiation.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
 
 use super::{CHANGED, DUAL, TRACKED, Tensor, UNRECORDED_VIEW};
 use crate::autograd::{self, AutogradMeta};
+use crate::shared::Shared;
+use crate::sync::BriefGuard;
 
 impl Tensor {
     /// Whether the tensor is part of a graph: it requires a gradient or was computed from one that does.
@@ -71,18 +72,19 @@ impl Tensor {
 
     /// Whether this is the only handle to the tensor.
     pub(crate) fn is_unique(&mut self) -> bool {
-        Arc::get_mut(&mut self.0).is_some()
+        Shared::get_mut(&mut self.0).is_some()
     }
 
-    pub(crate) fn autograd(&self) -> MutexGuard<'_, AutogradMeta> {
-        self.0.autograd.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    #[inline]
+    pub(crate) fn autograd(&self) -> BriefGuard<'_, AutogradMeta> {
+        self.0.autograd.lock()
     }
 
     /// The autograd data without locking, if this is the only handle; marks the tensor tracked.
     #[inline]
     pub(crate) fn track_unique(&mut self) -> Option<&mut AutogradMeta> {
-        let inner = Arc::get_mut(&mut self.0)?;
+        let inner = Shared::get_mut(&mut self.0)?;
         *inner.flags.get_mut() |= TRACKED;
-        Some(inner.autograd.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        Some(inner.autograd.get_mut())
     }
 }

@@ -16,7 +16,9 @@ use crate::allocator::live::{Counters, count};
 use crate::backend::{Address, DeviceMemory, DeviceRuntime, Elements, Queue, StreamId, Ticket, Work};
 use crate::dispatch::Borrows;
 use crate::error::Result;
+use crate::shared::Shared;
 use crate::storage::Storage;
+use crate::sync::Brief;
 use crate::{Arg, Device, Scalar, Tensor};
 
 /// A storage, and bytes tracked by loom in place of its own.
@@ -124,6 +126,86 @@ fn the_last_handle_comes_after_all_uses() {
         drop(storage);
         other.join().unwrap();
     });
+}
+
+/// A value that threads use, and that writes when it is dropped.
+struct Used(UnsafeCell<u32>);
+
+// SAFETY: loom reports two threads that access it concurrently, one of them for writes.
+unsafe impl Sync for Used {}
+
+impl Used {
+    fn look(&self) -> u32 {
+        // SAFETY: nothing writes at the same time, which the models verify.
+        self.0.with(|value| unsafe { *value })
+    }
+
+    fn set(&self, new: u32) {
+        // SAFETY: nothing else has access at the same time, which the models verify.
+        self.0.with_mut(|value| unsafe { *value = new });
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        assert_eq!(self.look(), 7, "dropped twice");
+        self.set(0);
+    }
+}
+
+/// A shared value is dropped once, after every use through another handle, one made of a weak handle among them. Detected
+/// mutants: the load in `drop` or `get_mut` with `Relaxed`, the subtraction in `give_up` with `Relaxed`, the fence in
+/// `drop_value` removed.
+#[test]
+fn a_shared_value_is_dropped_after_all_uses() {
+    loom::model(|| {
+        let mut handle = Shared::new(Used(UnsafeCell::new(7)));
+        let others = [handle.clone(), handle.clone()].map(|other| {
+            thread::spawn(move || {
+                assert_eq!(other.look(), 7);
+                drop(other);
+            })
+        });
+        if let Some(alone) = Shared::get_mut(&mut handle) {
+            alone.set(7);
+        }
+        drop(handle);
+        others.into_iter().for_each(|other| other.join().unwrap());
+    });
+    loom::model(|| {
+        let handle = Shared::new(Used(UnsafeCell::new(7)));
+        let weak = Shared::downgrade(&handle);
+        let other = thread::spawn(move || weak.upgrade().map_or(7, |handle| handle.look()));
+        drop(handle);
+        assert_eq!(other.join().unwrap(), 7);
+    });
+}
+
+/// One thread at a time has the value of a brief lock. Detected mutants: either step with `Relaxed`.
+#[test]
+fn a_brief_lock_is_held_by_one() {
+    loom::model(|| {
+        let lock = Arc::new(Brief::<Used>::default());
+        let add = |lock: &Brief<Used>| {
+            let value = lock.lock();
+            value.set(value.look() + 7);
+        };
+        let other = thread::spawn({
+            let lock = lock.clone();
+            move || add(&lock)
+        });
+        add(&lock);
+        other.join().unwrap();
+        let value = lock.lock();
+        assert_eq!(value.look(), 14);
+        value.set(7);
+    });
+}
+
+impl Default for Used {
+    fn default() -> Used {
+        Used(UnsafeCell::new(0))
+    }
 }
 
 /// Two calls that borrow two storages in opposite order both finish. Detected mutant: a call that keeps its borrows

@@ -10,6 +10,7 @@ pub const TABLE: Table = Table {
     rows: &[
         ("sync", &[]),
         ("allocator", &["sync"]),
+        ("shared", &["allocator", "sync"]),
         ("device", &[]),
         ("error", &[]),
         ("parallel", &["error"]),
@@ -45,6 +46,7 @@ pub const TABLE: Table = Table {
                 "op",
                 "random",
                 "scalar",
+                "shared",
                 "storage",
                 "tensor",
                 "trace_hook",
@@ -121,6 +123,7 @@ pub const TABLE: Table = Table {
                 "error",
                 "layout",
                 "scalar",
+                "shared",
                 "storage",
                 "sync",
                 "trace_hook",

@@ -224,7 +224,7 @@ impl<'a> Binder<'a> {
             NodeKind::View { op } => {
                 let view = op.view.ok_or_else(|| Error::graph("the operator is no view any more"))?;
                 let base = args[0].tensor();
-                let layouts = view(&args)?;
+                let layouts = view.layouts(&args)?;
                 if layouts.len() != node.outs.len() {
                     return Err(Error::graph(format!("it makes {} views here", layouts.len())));
                 }

@@ -4,7 +4,6 @@
 //! the caller records can be differentiated further.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::super::context::TensorMeta;
 use super::super::custom::custom;
@@ -18,6 +17,7 @@ use crate::copy;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::Layout;
 use crate::scalar::Scalar;
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 
 /// The value of a function and its derivative along `tangents`, one for each input: the Jacobian times
@@ -196,10 +196,10 @@ fn public(result: Tensor, own: &[Tensor]) -> Result<Tensor> {
 fn leads_outside(tensor: &Tensor, own: &[Tensor]) -> Result<bool> {
     let Some(edge) = edge_of(tensor)? else { return Ok(false) };
     let leaves = own.iter().filter_map(|own| edge_of(own).transpose());
-    let leaves = leaves.map(|edge| Ok(Arc::as_ptr(&edge?.node))).collect::<Result<Vec<_>>>()?;
+    let leaves = leaves.map(|edge| Ok(Shared::as_ptr(&edge?.node))).collect::<Result<Vec<_>>>()?;
     let (mut seen, mut open) = (HashSet::new(), vec![&edge.node]);
     while let Some(node) = open.pop() {
-        let place = Arc::as_ptr(node);
+        let place = Shared::as_ptr(node);
         if matches!(node.kind, Kind::Leaf(_)) && !leaves.contains(&place) {
             return Ok(true);
         }
@@ -230,7 +230,7 @@ fn without(outs: Vec<Tensor>, level: LevelId) -> Result<Vec<Tensor>> {
 fn unit(like: &Tensor, element: i64) -> Result<Tensor> {
     let unit = rules::zeros_like(like)?;
     let place = Layout { sizes: Default::default(), strides: Default::default(), offset: element };
-    copy::copy(&unit.with_layout(place)?, &Tensor::scalar(Scalar::Float(1.0), like.dtype()))?;
+    copy::copy(&unit.with_layout(&place)?, &Tensor::scalar(Scalar::Float(1.0), like.dtype()))?;
     Ok(unit)
 }
 
@@ -257,7 +257,7 @@ fn join(parts: &[Tensor], sizes: &[i64], input: &Tensor, columns: bool) -> Resul
     let build = |parts: &[&Tensor], _: &mut super::super::custom::Saver| {
         let joined = Tensor::uninitialized(&whole.sizes, dtype, device)?;
         for (part, layout) in parts.iter().zip(&layouts) {
-            copy::copy(&joined.with_layout(layout.clone())?, part)?;
+            copy::copy(&joined.with_layout(layout)?, part)?;
         }
         Ok(vec![joined])
     };

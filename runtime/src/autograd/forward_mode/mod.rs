@@ -12,8 +12,6 @@ mod rules;
 mod tangent;
 mod transpose;
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 
 use super::node::{Edge, Kind, Node};
@@ -21,6 +19,7 @@ use super::saved::Slot;
 use crate::arg::Arg;
 use crate::error::{Error, Result};
 use crate::op::{OpDef, Outputs};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 use level::Hidden;
 use rules::Inputs;
@@ -113,7 +112,7 @@ pub(crate) fn check_out(op: &OpDef, args: &[Arg<'_>], outs: &[&mut Tensor]) -> R
 }
 
 /// The node of the call that made the outputs, if the call was recorded.
-fn recorded_as(op: &OpDef, outs: &[Tensor]) -> Option<Arc<Node>> {
+fn recorded_as(op: &OpDef, outs: &[Tensor]) -> Option<Shared<Node>> {
     let edge = |out: &Tensor| -> Option<Edge> { out.autograd().edge.clone() };
     let Edge { node, .. } = outs.iter().find_map(edge)?;
     let is_call = matches!(&node.kind, Kind::Call(call) if std::ptr::eq(call.op, op));

@@ -26,7 +26,7 @@ fn view_widen(args: &[Arg<'_>]) -> Result<SmallVec<[Layout; 1]>> {
 }
 
 pub static WIDEN: OpDef = OpDef {
-    view: Some(view_widen),
+    view: Some(ViewFn::List(view_widen)),
     // The engine sums the gradient back.
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient)],
@@ -60,7 +60,7 @@ fn swap_self(context: &GradContext<'_>) -> Formulas {
 }
 
 pub static SWAP: OpDef = OpDef {
-    view: Some(view_swap),
+    view: Some(ViewFn::List(view_swap)),
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, swap_self)],
         differentiable_outputs: 1,
@@ -86,7 +86,7 @@ fn view_row(args: &[Arg<'_>]) -> Result<SmallVec<[Layout; 1]>> {
 }
 
 pub static ROW: OpDef = OpDef {
-    view: Some(view_row),
+    view: Some(ViewFn::List(view_row)),
     ..blank("row", &[arg("self", ArgKind::Tensor), arg("index", ArgKind::Int)], ONE)
 };
 
@@ -97,12 +97,12 @@ pub fn row(a: &Tensor, index: i64) -> Result<Tensor> {
 // windows(self) -> every pair of neighbours, an overlapping view without a formula
 
 pub static WINDOWS: OpDef = OpDef {
-    view: Some(|args| {
+    view: Some(ViewFn::List(|args| {
         let layout = args[0].tensor().layout();
         let (length, stride) = (layout.sizes[0], layout.strides[0]);
         let (sizes, strides) = (smallvec![length - 1, 2], smallvec![stride, stride]);
         Ok(smallvec![Layout { sizes, strides, offset: layout.offset }])
-    }),
+    })),
     ..blank("windows", UNARY, ONE)
 };
 
@@ -113,12 +113,12 @@ pub fn windows(a: &Tensor) -> Result<Tensor> {
 // pairs(self) -> the elements two to a row, a view without a formula
 
 pub static PAIRS: OpDef = OpDef {
-    view: Some(|args| {
+    view: Some(ViewFn::List(|args| {
         let layout = args[0].tensor().layout();
         let (length, stride) = (layout.sizes[0], layout.strides[0]);
         let (sizes, strides) = (smallvec![length / 2, 2], smallvec![2 * stride, stride]);
         Ok(smallvec![Layout { sizes, strides, offset: layout.offset }])
-    }),
+    })),
     ..blank("pairs", UNARY, ONE)
 };
 

@@ -74,7 +74,7 @@ pub(super) fn run(
     let args: SmallVec<[Arg<'_>; 8]> = held.iter().map(Held::as_arg).collect();
     if let Some(view) = op.view {
         let first = args.first().filter(|arg| matches!(arg, Arg::Tensor(_)))?.tensor();
-        return Some(view(&args).map(|layouts| Outcome {
+        return Some(view.layouts(&args).map(|layouts| Outcome {
             outs: layouts.into_iter().map(|layout| (layout, first.dtype())).collect(),
             compute: None,
             device: first.device(),

@@ -139,7 +139,7 @@ pub static FLIPPED: OpDef = OpDef {
     doc: "Swaps two dimensions.",
     rules: Some(&rules::FLIPPED),
     element_types: &[Dispatch, NotTensor, NotTensor],
-    view: Some(inference::flipped_view),
+    view: Some(ViewFn::One(inference::flipped_view)),
     grad: Some(&gradients::FLIPPED),
     ..OpDef::declared(
         "flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",

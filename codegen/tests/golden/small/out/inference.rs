@@ -69,12 +69,12 @@ pub fn spread_infer(args: &[Arg<'_>]) -> Result<Inferred> {
 }
 
 /// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:71.
-pub fn flipped_view(args: &[Arg<'_>]) -> Result<rt::smallvec::SmallVec<[Layout; 1]>> {
+pub fn flipped_view(args: &[Arg<'_>]) -> Result<Layout> {
     let (self_, dim0, dim1) = (args[0].tensor(), args[1].int(), args[2].int());
     if !((self_.shape().len() as i64) >= 2i64) {
         return Err(rt::infer::check_failed("self.dim() >= 2", &[self_.shape().len() as i64, 2i64]));
     }
-    Ok(std::iter::once(kernels::view::flipped(self_.layout(), dim0, dim1)?).collect())
+    kernels::view::flipped(self_.layout(), dim0, dim1)
 }
 
 /// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:78.

@@ -27,7 +27,7 @@ mod generated {
             op::{
                 ArgDef, ArgKind, Combination, DefaultValue,
                 ElementType::{Any, Dispatch, Fixed, NotTensor, Real},
-                Flops, Forms, ItemKind, OpDef, ReturnDef, UniformCall, bits,
+                Flops, Forms, ItemKind, OpDef, ReturnDef, UniformCall, ViewFn, bits,
             },
             sample::{
                 Check, Sample, SampleTensor,
