@@ -5,21 +5,21 @@
 use std::borrow::Cow;
 
 /// Lines of Markdown, an item each.
-pub type Lines = Cow<'static, str>;
+pub type Markdown = Cow<'static, str>;
 
 /// The sentences about an operator. Names and formulas are those of the spec.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Words {
     /// Its meaning as a formula: the expression of an element, or the composition of other operators.
-    pub definition: Lines,
+    pub definition: Markdown,
     /// A line for each argument: its meaning and remarks; an empty one if nothing says it.
-    pub arguments: Lines,
+    pub arguments: Markdown,
     /// A line for each result that callers get: its meaning, the rules of its shape and dtype.
-    pub results: Lines,
+    pub results: Markdown,
     /// A line for each gradient formula, or the source of gradients.
-    pub gradients: Lines,
+    pub gradients: Markdown,
     /// A line for each condition whose violation is an error.
-    pub errors: Lines,
+    pub errors: Markdown,
 }
 
 impl Words {
