@@ -184,7 +184,7 @@ unsafe fn run_in_place<const N: usize>(
             *pointer = block.pointer();
         }
         // SAFETY: as many elements lie there, and the block has room for them. By the caller's promise the loop may run;
-        // nothing that it reads is what it writes.
+        // inputs and output are disjoint.
         unsafe {
             block.pointer().copy_from_nonoverlapping(target, count * size);
             body.run(&read, count);

@@ -245,7 +245,7 @@ impl Storage {
             readers = 0;
         }
         loop {
-            // A reader that fails changes nothing, so nobody but the writer changes the word while there is one.
+            // A refused read writes nothing: under a writer, the word changes by the writer alone.
             match borrow.compare_exchange_weak(readers, readers + 1, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) if now >= WRITER => return false,

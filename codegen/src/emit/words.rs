@@ -1,6 +1,6 @@
 //! The sentences about an operator that its functions' documentation, the site and other languages' documents share.
 //!
-//! In: an operator. Out: lines of Markdown about what it computes, arguments, results, gradients and errors. Must not know
+//! In: an operator. Out: lines of Markdown: formula, arguments, results, gradients and errors. Must not know
 //! which document shows them.
 
 use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};

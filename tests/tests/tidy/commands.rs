@@ -47,8 +47,8 @@ fn a_command_that_chooses_packages_is_found() {
     assert!(!chooses_packages("python -m mypy -p opsmith"));
 }
 
-/// What a build of the workspace downloaded depends on the machine and on what was built before: a test that wants no
-/// network fails where another did not run. The registry of the test of packages is a folder.
+/// The downloads of earlier builds differ by machine and by their features: without a network, a test fails where no other
+/// build had the same packages. The registry of the test of packages is a folder.
 #[test]
 fn no_test_forbids_downloads() {
     let words = ["--off".to_owned() + "line", "CARGO_NET_OFF".to_owned() + "LINE"];

@@ -179,7 +179,7 @@ fn pull(
 }
 
 /// A result of a transform for the caller. If its graph leads to the transform's own tensors alone, it and its tangents
-/// leave the graph: nobody else has these tensors, so nobody can ask for their gradients.
+/// leave the graph: these tensors are private, so no caller can ask for their gradients.
 fn public(result: Tensor, own: &[Tensor]) -> Result<Tensor> {
     if leads_outside(&result, own)? {
         return Ok(result);
