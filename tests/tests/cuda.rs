@@ -79,18 +79,23 @@ fn an_operator_without_a_kernel_says_how_it_runs_on_the_host() {
     done("errors");
 }
 
-/// Compares the operators, or those that `OPSMITH_OPERATORS` names: `mm,bmm`. Each must be on the device: nothing runs by copies.
+/// Compares the operators, or those that `OPSMITH_OPERATORS` names: `mm,bmm`; each third alone with `OPSMITH_CUDA_EVERY=3`,
+/// as `.ci/run` has it. Each must be on the device: nothing runs by copies.
 fn compared(compare: impl Fn(&'static OpDef) -> Report + Sync) -> Option<Report> {
     let chosen = std::env::var("OPSMITH_OPERATORS").ok();
-    let is_chosen = |op: &OpDef| {
+    let every: usize =
+        std::env::var("OPSMITH_CUDA_EVERY").map_or(1, |text| text.parse().expect("a whole number"));
+    let place = |op: &OpDef| LIBRARY.ops.iter().position(|other| other.name == op.name);
+    let is_named = |op: &OpDef| {
         chosen.as_ref().is_none_or(|names| {
             names.split(',').any(|name| op.name == name || op.name.split('.').next() == Some(name))
         })
     };
+    let is_chosen = |op: &OpDef| is_named(op) && place(op).is_some_and(|place| place.is_multiple_of(every));
     let report = report(&LIBRARY, |op| if is_chosen(op) { compare(op) } else { Report::default() });
     println!("{} comparisons", report.compared);
     report.assert_right();
-    chosen.is_none().then_some(report)
+    (chosen.is_none() && every == 1).then_some(report)
 }
 
 /// The units in the last place by which functions of another library may differ.
