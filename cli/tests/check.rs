@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use support::opsmith;
 
@@ -143,7 +143,7 @@ fn a_file_that_is_not_there() {
 }
 
 /// A crate with a spec and kernels, in a temporary folder.
-fn krate(name: &str, files: &[(&str, &[u8])]) -> std::path::PathBuf {
+fn krate(name: &str, files: &[(&str, &[u8])]) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("opsmith-check-{name}-{}", std::process::id()));
     _ = std::fs::remove_dir_all(&folder);
     let manifest = b"[package]\nname = \"mine\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
@@ -164,10 +164,8 @@ fn checked(folder: &Path) -> Vec<String> {
     lines.lines().map(str::to_owned).collect()
 }
 
-/// A mistake of each stage, each in a separate entry: none hides another.
-#[test]
-fn mistakes_of_all_stages_at_once() {
-    let spec = b"edition: 1
+/// A mistake of each stage, each in a separate entry.
+const OF_ALL_STAGES: &[u8] = b"edition: 1
 colour: red
 ops:
 - func: one(Tensr self) -> Tensor
@@ -201,10 +199,14 @@ ops:
   doc: A second one.
   pointwise: -self
 ";
+
+/// No mistake hides another.
+#[test]
+fn mistakes_of_all_stages_at_once() {
     let folder = krate(
         "stages",
         &[
-            ("ops.yaml", spec),
+            ("ops.yaml", OF_ALL_STAGES),
             ("src/kernels/mod.rs", b"pub mod grid;\n"),
             (
                 "src/kernels/grid.rs",
@@ -262,14 +264,16 @@ fn files_that_are_not_utf8_have_a_line_and_their_other_mistakes() {
     assert!(checked(&folder)[0].starts_with("more.yaml:2:11: error[E0013]"), "{:?}", checked(&folder));
 }
 
-#[test]
-fn rust_functions_are_looked_up_as_the_compiler_does() {
-    let spec = |path: &str| {
-        format!(
-            "edition: 1\nops:\n- func: f(Tensor self, int n) -> Tensor\n  doc: A kernel.\n  shape: follow(self)\n  \
-             dtype: follow(self)\n  dispatch: {{CPU: '{path}'}}\n  derivatives: {{self: non_differentiable}}\n"
-        )
-    };
+/// A spec with one operator, of the kernel at a path.
+fn dispatching_to(path: &str) -> String {
+    format!(
+        "edition: 1\nops:\n- func: f(Tensor self, int n) -> Tensor\n  doc: A kernel.\n  shape: follow(self)\n  \
+         dtype: follow(self)\n  dispatch: {{CPU: '{path}'}}\n  derivatives: {{self: non_differentiable}}\n"
+    )
+}
+
+/// A crate with functions in all places that paths lead to.
+fn crate_of_functions() -> PathBuf {
     let kernel = "<T: Element>(_: View<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> { Ok(()) }\n";
     let module = format!(
         "mod inner; pub mod beside; #[path = \"odd/place.rs\"] pub mod elsewhere;\n\
@@ -296,8 +300,14 @@ fn rust_functions_are_looked_up_as_the_compiler_does() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, function(name)).unwrap();
     }
+    folder
+}
+
+#[test]
+fn rust_functions_are_looked_up_as_the_compiler_does() {
+    let folder = crate_of_functions();
     let found = |path: &str| {
-        std::fs::write(folder.join("ops.yaml"), spec(path)).unwrap();
+        std::fs::write(folder.join("ops.yaml"), dispatching_to(path)).unwrap();
         let spec = folder.join("ops.yaml").display().to_string();
         opsmith(&["check", "--builds-on", "ops.yaml", &spec]).stdout
     };

@@ -127,6 +127,31 @@ fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
     rows.into_iter().find(|row| row.first() == Some(&name)).unwrap_or_else(|| panic!("no {name} in\n{table}"))
 }
 
+/// A copy of a crate. Its version is another, so that cargo tells them apart although both are compiled in one folder; else
+/// the command would compile all dependencies for the second.
+fn keep(folder: &str, kept: &str) {
+    copy(Path::new(folder), Path::new(kept));
+    let manifest = std::fs::read_to_string(Path::new(kept).join("Cargo.toml")).unwrap();
+    write(kept, "Cargo.toml", &manifest.replacen("version = \"0.1.0\"", "version = \"0.0.1\"", 1));
+    let lock = std::fs::read_to_string(Path::new(kept).join("Cargo.lock")).unwrap();
+    let own = "name = \"my-ops\"\nversion = ";
+    write(kept, "Cargo.lock", &lock.replacen(&format!("{own}\"0.1.0\""), &format!("{own}\"0.0.1\""), 1));
+}
+
+/// The operator's ratio in a comparison is no chance, and its row is before those that changed less.
+#[track_caller]
+fn is_faster(diff: &str) {
+    let found = row(diff, "highest_so_far");
+    assert_eq!(found.last(), Some(&"*"), "{diff}");
+    let ratio: f64 = found[found.len() - 2].parse().unwrap();
+    assert!(ratio < 1.0, "{diff}");
+    assert!(
+        diff.lines().position(|line| line.starts_with("highest_so_far "))
+            < diff.lines().position(|line| line.starts_with("exp ")),
+        "{diff}"
+    );
+}
+
 #[test]
 #[ignore = "takes minutes, since it compiles a crate; `.ci/run` calls it"]
 fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
@@ -147,16 +172,8 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
 
     // Explain: the kernel's file and line.
     let spec = format!("{folder}/ops.yaml");
-    let explained = fine(opsmith(&[
-        "explain",
-        "highest_so_far",
-        "--shapes",
-        "2048",
-        "--spec",
-        &spec,
-        "--builds-on",
-        "ops.yaml",
-    ]));
+    let sizes = ["--shapes", "2048", "--spec", &spec, "--builds-on", "ops.yaml"];
+    let explained = fine(opsmith(&[&["explain", "highest_so_far"], &sizes[..]].concat()));
     let line = 1 + SLOW.lines().position(|line| line.starts_with("pub fn")).unwrap();
     assert!(explained.contains(&format!("src/kernels/highest.rs:{line}")), "{explained}");
     let show = ["profile", "show", &before, "--group", "kernel", "--spec", &spec, "--builds-on", "ops.yaml"];
@@ -176,15 +193,9 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
     let slow = repeat();
     assert!(slow.contains(" calls, median "), "{slow}");
 
-    // Both builds side by side: a copy of the crate keeps the slow kernel. Its version is another, so that cargo tells them apart although
-    // both are compiled in one folder; else the command would compile all dependencies for the second.
+    // Both builds side by side: a copy of the crate keeps the slow kernel.
     let kept = scratch.path("before/my-ops");
-    copy(Path::new(&folder), Path::new(&kept));
-    let manifest = std::fs::read_to_string(Path::new(&kept).join("Cargo.toml")).unwrap();
-    write(&kept, "Cargo.toml", &manifest.replacen("version = \"0.1.0\"", "version = \"0.0.1\"", 1));
-    let lock = std::fs::read_to_string(Path::new(&kept).join("Cargo.lock")).unwrap();
-    let own = "name = \"my-ops\"\nversion = ";
-    write(&kept, "Cargo.lock", &lock.replacen(&format!("{own}\"0.1.0\""), &format!("{own}\"0.0.1\""), 1));
+    keep(&folder, &kept);
 
     // Mend, and see that the result is the same.
     write(&folder, "src/kernels/highest.rs", MENDED);
@@ -194,15 +205,7 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
 
     // Compare the profiles: the operator's ratio is no chance, and it is the row that changed most.
     let diff = fine(opsmith(&["profile", "diff", &before, &after]));
-    let found = row(&diff, "highest_so_far");
-    assert_eq!(found.last(), Some(&"*"), "{diff}");
-    let ratio: f64 = found[found.len() - 2].parse().unwrap();
-    assert!(ratio < 1.0, "{diff}");
-    assert!(
-        diff.lines().position(|line| line.starts_with("highest_so_far "))
-            < diff.lines().position(|line| line.starts_with("exp ")),
-        "{diff}"
-    );
+    is_faster(&diff);
     println!("{table}\n{slow}{mended}\n{diff}");
 
     two_builds_are_compared(&scratch, &kept, &folder);

@@ -174,7 +174,6 @@ fn check_error(bytes: &[u8], expected: &str) {
 #[test]
 fn damaged_and_hostile_headers_are_errors() {
     let check = |dict: &str, expected: &str| check_error(&with_dict(dict), expected);
-    let with_type = |descr: &str| format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ()}}");
     let with_shape = |shape: &str| format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}");
     check_error(b"", "it ends before its header");
     check_error(
@@ -227,6 +226,12 @@ fn damaged_and_hostile_headers_are_errors() {
         &with_shape(&"(".repeat(5000)),
         "its header has `((((((((((((((((((((` at byte 51 where a size below 2^63 should be",
     );
+}
+
+#[test]
+fn types_that_no_tensor_has_are_errors() {
+    let check = |dict: &str, expected: &str| check_error(&with_dict(dict), expected);
+    let with_type = |descr: &str| format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ()}}");
     check(
         &with_type("[('x', '<f4')]"),
         "it is a structured array\n  \

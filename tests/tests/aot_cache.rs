@@ -198,50 +198,51 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths.iter().flat_map(|path| if path.is_dir() { files(path) } else { vec![path.clone()] }).collect()
 }
 
+/// Kinds of damage to a file, by name.
+const DAMAGES: [(&str, fn(&Path)); 8] = [
+    ("cut off", |path| {
+        let whole = fs::read(path).unwrap();
+        fs::write(path, &whole[..whole.len() / 2]).unwrap();
+    }),
+    ("one byte less", |path| {
+        let whole = fs::read(path).unwrap();
+        fs::write(path, &whole[..whole.len().saturating_sub(1)]).unwrap();
+    }),
+    ("one byte changed", |path| {
+        let mut whole = fs::read(path).unwrap();
+        let middle = whole.len() / 2;
+        if let Some(byte) = whole.get_mut(middle) {
+            *byte ^= 0x40;
+        }
+        fs::write(path, &whole).unwrap();
+    }),
+    ("empty", |path| fs::write(path, "").unwrap()),
+    ("something else", |path| fs::write(path, vec![0xA5; 100_000]).unwrap()),
+    ("a folder", |path| {
+        fs::remove_file(path).unwrap();
+        fs::create_dir_all(path.join("with/folders")).unwrap();
+    }),
+    ("a link to nothing", |path| {
+        fs::remove_file(path).unwrap();
+        std::os::unix::fs::symlink("nothing", path).unwrap();
+    }),
+    ("a pipe", |path| {
+        fs::remove_file(path).unwrap();
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    }),
+];
+
 /// After any damage to a file of the cache, the next process makes it again, and the one after that finds it.
 #[test]
 fn what_is_damaged_is_made_again() {
     let place = Place::new("damaged");
     let source = place.write("k.cc", &adding("1"));
     assert_eq!(place.run(&source), (2.0, true));
-    type Kind = (&'static str, fn(&Path));
-    let kinds: [Kind; 8] = [
-        ("cut off", |path| {
-            let whole = fs::read(path).unwrap();
-            fs::write(path, &whole[..whole.len() / 2]).unwrap();
-        }),
-        ("one byte less", |path| {
-            let whole = fs::read(path).unwrap();
-            fs::write(path, &whole[..whole.len().saturating_sub(1)]).unwrap();
-        }),
-        ("one byte changed", |path| {
-            let mut whole = fs::read(path).unwrap();
-            let middle = whole.len() / 2;
-            if let Some(byte) = whole.get_mut(middle) {
-                *byte ^= 0x40;
-            }
-            fs::write(path, &whole).unwrap();
-        }),
-        ("empty", |path| fs::write(path, "").unwrap()),
-        ("something else", |path| fs::write(path, vec![0xA5; 100_000]).unwrap()),
-        ("a folder", |path| {
-            fs::remove_file(path).unwrap();
-            fs::create_dir_all(path.join("with/folders")).unwrap();
-        }),
-        ("a link to nothing", |path| {
-            fs::remove_file(path).unwrap();
-            std::os::unix::fs::symlink("nothing", path).unwrap();
-        }),
-        ("a pipe", |path| {
-            fs::remove_file(path).unwrap();
-            assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-        }),
-    ];
     let all = files(&place.folder.join("cache/aot"));
     for end in [".so", ".h", ".json"] {
         assert!(all.iter().any(|path| path.display().to_string().ends_with(end)), "{all:?}");
     }
-    for (kind, damage) in kinds {
+    for (kind, damage) in DAMAGES {
         for path in &all {
             damage(path);
             let (value, _) = place.run(&source);

@@ -282,10 +282,8 @@ fn calls_by_name_with_the_wrong_arguments() {
     );
 }
 
-/// Six mistakes of six kinds in six entries of a spec: one run reports them all.
-#[test]
-fn six_mistakes_in_six_entries() {
-    let spec = "\
+/// Six mistakes of six kinds in six entries.
+const SIX_MISTAKES: &str = "\
 edition: 1
 ops:
 - func: a(Tensr self) -> Tensor
@@ -306,7 +304,11 @@ ops:
   pointwise: self
   dtypes: [flaot32]
 ";
-    let (sources, diagnostics) = opsmith_codegen::check_text("ops.yaml", spec);
+
+/// One run reports all mistakes of a spec.
+#[test]
+fn six_mistakes_in_six_entries() {
+    let (sources, diagnostics) = opsmith_codegen::check_text("ops.yaml", SIX_MISTAKES);
     let texts: Vec<String> =
         diagnostics.sorted().map(|diagnostic| render(&sources, diagnostic, false)).collect();
     let expected = "\

@@ -49,6 +49,18 @@ impl Bytes for Tensor {
     }
 }
 
+/// Normalisations and their gradients.
+fn norms(a: &Tensor, b: &Tensor, row: &Tensor) -> Result<Vec<Tensor>> {
+    let (x, weight) = (a.detach().requires_grad_(true)?, row.detach().requires_grad_(true)?);
+    let layer = x.layer_norm_with([900], LayerNormOptions::new().weight(&weight).bias(row))?;
+    let rms = x.rms_norm_with([900], RmsNormOptions::new().weight(&weight))?;
+    let mut gradients = autograd::grad(&[&layer], &[&x, &weight], &[Some(b)], Options::default())?;
+    gradients.extend(autograd::grad(&[&rms], &[&x, &weight], &[Some(b)], Options::default())?);
+    let mut results = vec![layer.detach(), rms.detach()];
+    results.extend(gradients.into_iter().flatten());
+    Ok(results)
+}
+
 #[test]
 fn a_number_of_threads_changes_no_bit() {
     let (a, b) = (normal(&[700, 900]).unwrap(), normal(&[700, 900]).unwrap());
@@ -94,16 +106,7 @@ fn a_number_of_threads_changes_no_bit() {
         ])
     });
     compare("softmax", || Ok(vec![a.softmax(-1)?, a.softmax(0)?, a.log_softmax(1)?]));
-    compare("norms", || {
-        let (x, weight) = (a.detach().requires_grad_(true)?, row.detach().requires_grad_(true)?);
-        let layer = x.layer_norm_with([900], LayerNormOptions::new().weight(&weight).bias(&row))?;
-        let rms = x.rms_norm_with([900], RmsNormOptions::new().weight(&weight))?;
-        let mut gradients = autograd::grad(&[&layer], &[&x, &weight], &[Some(&b)], Options::default())?;
-        gradients.extend(autograd::grad(&[&rms], &[&x, &weight], &[Some(&b)], Options::default())?);
-        let mut results = vec![layer.detach(), rms.detach()];
-        results.extend(gradients.into_iter().flatten());
-        Ok(results)
-    });
+    compare("norms", || norms(&a, &b, &row));
     compare("products", || {
         let stack = normal(&[9, 64, 100])?;
         Ok(vec![a.mm(&b.t()?)?, a.t()?.mm(&b)?, stack.bmm(&stack.transpose(1, 2)?)?, a.mv(&row)?])

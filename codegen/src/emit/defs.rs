@@ -9,7 +9,7 @@ use super::Generation;
 use super::names::{def_name, ident, part_name, position};
 use crate::analysis::rows::{defines_gradients, has_kernels, has_rules};
 use crate::analysis::uniform::{Uniform, uniform};
-use crate::model::{Arg, Element, Facts, Lines, Op, Ty, ValueUse};
+use crate::model::{Arg, Combination, Element, Facts, Lines, Op, Ty, ValueUse};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().map(definition).collect()
@@ -66,30 +66,14 @@ fn fields(op: &Op) -> TokenStream {
     // What nothing here computes never sees an element.
     let elements = op.args.iter().map(|arg| element(arg.element));
     field(!op.is_supplied() && !op.args.is_empty(), quote!(element_types), quote!(&[#(#elements),*]));
-    let contiguous = op
-        .args
-        .iter()
-        .enumerate() // Custom kernels see no strides.
-        .filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
-    let contiguous: Vec<_> = contiguous.map(|(index, _)| position(index)).collect();
+    let contiguous = contiguous(op);
     field(!contiguous.is_empty(), quote!(contiguous), quote!(bits(&[#(#contiguous),*])));
-    let numbers = crate::analysis::elements::numbers(op).into_iter().map(|(index, number)| {
-        let (index, word) = (position(index), format_ident!("{number:?}"));
-        quote!((#index, NumberUse::#word))
-    });
-    let numbers: Vec<TokenStream> = numbers.collect();
+    let numbers = numbers(op);
     field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
     field(has_kernels(op), quote!(kernels), quote!(rt::__kernels_of_entry!(kernel_tables::#name)));
     let flops = flops(op);
     field(flops.is_some(), quote!(flops), flops.unwrap_or_default());
-    let combinations = op.combinations.iter().map(|row| {
-        let inputs = row.inputs.iter().map(|(argument, dtype)| {
-            let (argument, dtype) = (position(*argument), ident(dtype.ident()));
-            quote!((#argument, DType::#dtype))
-        });
-        let outputs = row.outputs.iter().map(|dtype| ident(dtype.ident()));
-        quote!(Combination::of(&[#(#inputs),*], &[#(DType::#outputs),*]))
-    });
+    let combinations = op.combinations.iter().map(combination);
     field(!op.combinations.is_empty(), quote!(combinations), quote!(&[#(#combinations),*]));
     field(op.may_lack_results(), quote!(present), function("present"));
     let kind = if op.gives_list() { quote!(ViewFn::List) } else { quote!(ViewFn::One) };
@@ -111,6 +95,32 @@ fn fields(op: &Op) -> TokenStream {
     let facts = facts(&op.facts);
     field(facts.is_some(), quote!(facts), facts.unwrap_or_default());
     fields
+}
+
+/// The arguments that kernels get in row-major order. Custom kernels see no strides.
+fn contiguous(op: &Op) -> Vec<proc_macro2::Literal> {
+    let args = op.args.iter().enumerate();
+    let contiguous = args.filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
+    contiguous.map(|(index, _)| position(index)).collect()
+}
+
+/// The uses of numbers, by argument.
+fn numbers(op: &Op) -> Vec<TokenStream> {
+    let numbers = crate::analysis::elements::numbers(op).into_iter().map(|(index, number)| {
+        let (index, word) = (position(index), format_ident!("{number:?}"));
+        quote!((#index, NumberUse::#word))
+    });
+    numbers.collect()
+}
+
+/// One row of the dtypes that go together.
+fn combination(row: &Combination) -> TokenStream {
+    let inputs = row.inputs.iter().map(|(argument, dtype)| {
+        let (argument, dtype) = (position(*argument), ident(dtype.ident()));
+        quote!((#argument, DType::#dtype))
+    });
+    let outputs = row.outputs.iter().map(|dtype| ident(dtype.ident()));
+    quote!(Combination::of(&[#(#inputs),*], &[#(DType::#outputs),*]))
 }
 
 /// Operations of the kernel by the entry, or by its expression.

@@ -141,22 +141,7 @@ impl Emit<'_> {
                 quote!({ #bindings #tail })
             }
             ExprKind::Rule(..) | ExprKind::Native(..) => self.inference_call(expr),
-            ExprKind::Query(Query::SizesAlong, base, args) => {
-                let metas = match &base.kind {
-                    ExprKind::Variable(variable) => (self.metadata)(variable, Query::SizesAlong),
-                    _ => None,
-                };
-                let dim = self.plain(&args[0]);
-                match metas {
-                    Some(metas) => {
-                        quote!(rt::infer::sizes_along(#metas.iter().map(|meta| &meta.sizes[..]), #dim)?)
-                    }
-                    None => {
-                        let base = self.borrowed(base);
-                        quote!(rt::infer::sizes_along(#base.iter().map(|tensor| tensor.shape()), #dim)?)
-                    }
-                }
-            }
+            ExprKind::Query(Query::SizesAlong, base, args) => self.sizes_along(base, &args[0]),
             ExprKind::Query(Query::Concat, base, args) => {
                 let (first, other) = (self.borrowed(base), self.borrowed(&args[0]));
                 match expr.ty.kind {
@@ -179,19 +164,40 @@ impl Emit<'_> {
             ExprKind::Opaque(text) => {
                 refusal(&format!("its formula is in another language: {text}"), &expr.ty)
             }
-            _ => {
-                let borrowed = self.borrowed(expr);
-                match (&expr.ty.kind, expr.ty.optional) {
-                    (Kind::Tensor, false) => quote!(#borrowed.clone()),
-                    (Kind::Tensor, true) => quote!((#borrowed).cloned()),
-                    (Kind::Str, false) => quote!((#borrowed).to_owned()),
-                    (Kind::Lists(_), false) => quote!((#borrowed).clone()),
-                    (Kind::Lists(_), true) => quote!((#borrowed).cloned()),
-                    (Kind::Ints(_), false) => quote!(rt::Dims::from_slice(#borrowed)),
-                    (Kind::Ints(_), true) => quote!((#borrowed).map(rt::Dims::from_slice)),
-                    (_, true) => quote!((#borrowed).map(ToOwned::to_owned)),
-                    (_, false) => quote!((#borrowed).to_vec()),
-                }
+            _ => self.copied(expr),
+        }
+    }
+
+    /// An expression that is borrowed elsewhere, as a copy of its own.
+    fn copied(&self, expr: &Expr) -> TokenStream {
+        let borrowed = self.borrowed(expr);
+        match (&expr.ty.kind, expr.ty.optional) {
+            (Kind::Tensor, false) => quote!(#borrowed.clone()),
+            (Kind::Tensor, true) => quote!((#borrowed).cloned()),
+            (Kind::Str, false) => quote!((#borrowed).to_owned()),
+            (Kind::Lists(_), false) => quote!((#borrowed).clone()),
+            (Kind::Lists(_), true) => quote!((#borrowed).cloned()),
+            (Kind::Ints(_), false) => quote!(rt::Dims::from_slice(#borrowed)),
+            (Kind::Ints(_), true) => quote!((#borrowed).map(rt::Dims::from_slice)),
+            (_, true) => quote!((#borrowed).map(ToOwned::to_owned)),
+            (_, false) => quote!((#borrowed).to_vec()),
+        }
+    }
+
+    /// The sizes of the tensors of a list along one dimension.
+    fn sizes_along(&self, base: &Expr, dim: &Expr) -> TokenStream {
+        let metas = match &base.kind {
+            ExprKind::Variable(variable) => (self.metadata)(variable, Query::SizesAlong),
+            _ => None,
+        };
+        let dim = self.plain(dim);
+        match metas {
+            Some(metas) => {
+                quote!(rt::infer::sizes_along(#metas.iter().map(|meta| &meta.sizes[..]), #dim)?)
+            }
+            None => {
+                let base = self.borrowed(base);
+                quote!(rt::infer::sizes_along(#base.iter().map(|tensor| tensor.shape()), #dim)?)
             }
         }
     }

@@ -78,33 +78,8 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
                 &compute,
             );
         }
-        let outs = infer.shapes.iter().zip(&infer.dtypes).enumerate().map(|(index, (shape, dtype))| {
-            let sizes = emit.owned(shape);
-            // What chooses the kernel is computed once, also if it is the first output's dtype.
-            let shared = index == 0 && dtype.same_meaning(&infer.compute);
-            let dtype = if shared { quote!(#compute) } else { emit.borrowed(dtype) };
-            if op.outputs[index].ty.optional {
-                // What is absent has no elements, and rules that may rely on what is absent too are not run.
-                let (present, bit) = (part_name(op, "present"), position(index));
-                return quote! {
-                    if #present(#args)? & 1 << #bit != 0 {
-                        (#sizes, #dtype)
-                    } else {
-                        (rt::Dims::from_slice(&[0]), #compute)
-                    }
-                };
-            }
-            quote!((#sizes, #dtype))
-        });
-        let device = match op.args.iter().find(|arg| arg.ty.kind == Kind::Device) {
-            Some(arg) if arg.ty.optional => {
-                let arg = parameter(arg);
-                Some(quote!(match #arg { Some(device) => device, None => device_of(#args)? }))
-            }
-            Some(arg) => Some(parameter(arg).to_token_stream()),
-            None => None,
-        };
-        let result = match (&infer.length, device) {
+        let outs = (0..infer.shapes.len()).map(|index| output(emit, (op, infer), index, &args, &compute));
+        let result = match (&infer.length, device(op, &args)) {
             (Some(length), device) => {
                 let length = emit.borrowed(length);
                 let position = local(op, POSITION);
@@ -131,6 +106,42 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
                 #result
             }
         }
+    })
+}
+
+/// The sizes and the dtype of an output.
+fn output(
+    emit: &Emit<'_>,
+    (op, infer): (&Op, &Infer),
+    index: usize,
+    args: &Ident,
+    compute: &Ident,
+) -> TokenStream {
+    let (sizes, dtype) = (emit.owned(&infer.shapes[index]), &infer.dtypes[index]);
+    // What chooses the kernel is computed once, also if it is the first output's dtype.
+    let shared = index == 0 && dtype.same_meaning(&infer.compute);
+    let dtype = if shared { quote!(#compute) } else { emit.borrowed(dtype) };
+    if op.outputs[index].ty.optional {
+        // What is absent has no elements, and rules that may rely on what is absent too are not run.
+        let (present, bit) = (part_name(op, "present"), position(index));
+        return quote! {
+            if #present(#args)? & 1 << #bit != 0 {
+                (#sizes, #dtype)
+            } else {
+                (rt::Dims::from_slice(&[0]), #compute)
+            }
+        };
+    }
+    quote!((#sizes, #dtype))
+}
+
+/// The device that an argument gives, if there is one for it.
+fn device(op: &Op, args: &Ident) -> Option<TokenStream> {
+    let arg = op.args.iter().find(|arg| arg.ty.kind == Kind::Device)?;
+    let name = parameter(arg);
+    Some(match arg.ty.optional {
+        true => quote!(match #name { Some(device) => device, None => device_of(#args)? }),
+        false => name.to_token_stream(),
     })
 }
 

@@ -328,13 +328,11 @@ fn with_head(emitter: &Emitter, generation: &Generation<'_>, text: &str) -> Stri
     )
 }
 
-/// The file that `src/lib.rs` includes; it names the others.
-fn root(generation: &Generation<'_>) -> Result<File, String> {
-    let runtime = &generation.config.runtime;
-    let kernels = &generation.config.kernels;
+/// A module for each emitter, and for tables that other crates have.
+fn modules<'a>(config: &Config, written: impl Iterator<Item = &'a Emitter>) -> TokenStream {
+    let (runtime, kernels) = (&config.runtime, &config.kernels);
     let mut modules = TokenStream::new();
-    let written = || EMITTERS.iter().filter(|emitter| emitter.is_part_of(generation.config));
-    for emitter in written() {
+    for emitter in written {
         let module = quote::format_ident!("{}", emitter.module);
         let siblings = emitter.siblings.iter().map(|sibling| quote::format_ident!("{sibling}"));
         // Of the module alone: a function of the library may have its name.
@@ -357,7 +355,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             }
         });
     }
-    if let Tables::Of(crates) = &generation.config.tables {
+    if let Tables::Of(crates) = &config.tables {
         let module = quote::format_ident!("{TABLES}");
         modules.extend(quote::quote! {
             /// Kernels by backend and dtype.
@@ -366,6 +364,28 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             }
         });
     }
+    modules
+}
+
+/// The crates of the libraries that this one builds on, if there are any.
+fn parents(config: &Config) -> Option<TokenStream> {
+    let parents: Vec<&RustPath> =
+        config.parents.iter().filter(|parent| parent.direct).map(|parent| &parent.path).collect();
+    (!parents.is_empty()).then(|| {
+        quote::quote! {
+            /// The crates of the libraries that this one builds on, for crates that build on this one.
+            #[doc(hidden)]
+            pub mod parents {
+                #(pub use #parents;)*
+            }
+        }
+    })
+}
+
+/// The file that `src/lib.rs` includes; it names the others.
+fn root(generation: &Generation<'_>) -> Result<File, String> {
+    let written = || EMITTERS.iter().filter(|emitter| emitter.is_part_of(generation.config));
+    let modules = modules(generation.config, written());
     let alone = matches!(generation.config.tables, Tables::Families(_));
     let public = written().filter(|emitter| emitter.public || alone);
     let public = public.map(|emitter| quote::format_ident!("{}", emitter.module));
@@ -403,17 +423,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         #[doc(hidden)]
         pub use generated::{#(#public),*};
     };
-    let parents: Vec<&RustPath> =
-        generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| &parent.path).collect();
-    if !parents.is_empty() {
-        tokens.extend(quote::quote! {
-            /// The crates of the libraries that this one builds on, for crates that build on this one.
-            #[doc(hidden)]
-            pub mod parents {
-                #(pub use #parents;)*
-            }
-        });
-    }
+    tokens.extend(parents(generation.config));
     let text = format::source(|| tokens.clone())?;
     Ok(File {
         name: "lib.rs".into(),

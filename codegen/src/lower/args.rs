@@ -16,31 +16,8 @@ pub(super) fn lower(
     of_file: &OfArguments,
 ) -> Result<Vec<Arg>, Reported> {
     let elements = element_types(context, raw, schema);
-    let contiguous = raw.texts(KeyName::Contiguous);
-    for name in &contiguous {
-        if schema.arg(name.as_str()).is_none_or(|arg| !arg.ty.is_tensor_like()) {
-            context.push(unknown_argument(name.as_str(), name.span(), schema));
-        }
-    }
-    let rounded = raw.texts(KeyName::Rounded);
-    for name in &rounded {
-        let is_number = |arg: &Argument| {
-            types::of_signature(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar | Kind::Float))
-        };
-        if !schema.arg(name.as_str()).is_some_and(is_number) {
-            let numbers: Vec<&str> =
-                schema.args.iter().filter(|arg| is_number(arg)).map(|arg| arg.name.as_str()).collect();
-            let op = schema.name.to_string();
-            context.push(catalogue::number_argument_unknown(name.span(), &op, name.as_str(), &numbers));
-        }
-    }
-    for name in raw.texts(KeyName::Ignored) {
-        if schema.arg(name.as_str()).is_none() {
-            let known: Vec<&str> = schema.args.iter().map(|arg| arg.name.as_str()).collect();
-            let op = schema.name.to_string();
-            context.push(catalogue::argument_unknown(name.span(), &op, name.as_str(), &known));
-        }
-    }
+    check_names(context, raw, schema);
+    let (contiguous, rounded) = (raw.texts(KeyName::Contiguous), raw.texts(KeyName::Rounded));
     let constraints = attributes::lower(context, raw, schema);
     let aliases = facts::argument_aliases(context, raw, schema, &of_file.aliases);
     let described = raw.text_map(KeyName::Descriptions);
@@ -83,6 +60,33 @@ pub(super) fn lower(
         })
         .collect();
     lowered.into_iter().collect()
+}
+
+/// Reports names in lists of arguments that are those of no argument, or of one of another type.
+fn check_names(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) {
+    for name in raw.texts(KeyName::Contiguous) {
+        if schema.arg(name.as_str()).is_none_or(|arg| !arg.ty.is_tensor_like()) {
+            context.push(unknown_argument(name.as_str(), name.span(), schema));
+        }
+    }
+    for name in raw.texts(KeyName::Rounded) {
+        let is_number = |arg: &Argument| {
+            types::of_signature(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar | Kind::Float))
+        };
+        if !schema.arg(name.as_str()).is_some_and(is_number) {
+            let numbers: Vec<&str> =
+                schema.args.iter().filter(|arg| is_number(arg)).map(|arg| arg.name.as_str()).collect();
+            let op = schema.name.to_string();
+            context.push(catalogue::number_argument_unknown(name.span(), &op, name.as_str(), &numbers));
+        }
+    }
+    for name in raw.texts(KeyName::Ignored) {
+        if schema.arg(name.as_str()).is_none() {
+            let known: Vec<&str> = schema.args.iter().map(|arg| arg.name.as_str()).collect();
+            let op = schema.name.to_string();
+            context.push(catalogue::argument_unknown(name.span(), &op, name.as_str(), &known));
+        }
+    }
 }
 
 fn argument_type(context: &mut Context<'_>, raw: &RawOp, arg: &Argument) -> Result<Ty, Reported> {

@@ -5,7 +5,7 @@ use opsmith_core::MAX_ARGUMENTS;
 use super::types;
 use super::{Context, args, facts, forms, known, results, roles, supplied};
 use crate::analysis::naming;
-use crate::diagnostics::{Reported, catalogue};
+use crate::diagnostics::{Reported, Span, catalogue};
 use crate::expr::check::Lookup;
 use crate::expr::path;
 use crate::model::{Body, Forward, Kind, Op, Operation, Operator, Output, Role};
@@ -22,9 +22,8 @@ pub(super) fn lower(
     let schema = raw.parse_schema(context.sources, context.diagnostics)?;
     let name_place = raw.func.span_within(schema.name_range.clone(), context.sources);
     let supplied = supplied::head(raw, &schema);
-    if schema.kind() != SchemaKind::Functional && supplied.is_none() {
-        context.push(catalogue::not_functional(name_place, &schema.name.to_string()));
-        return None;
+    if supplied.is_none() {
+        refuse_other_kinds(context, &schema, name_place).ok()?;
     }
     refuse_many_arguments(context, raw, &schema).ok()?;
     let args = args::lower(context, raw, &schema, of_file);
@@ -38,9 +37,7 @@ pub(super) fn lower(
     let facts = facts::lower(context, raw, &schema);
     let operators = roles::operators(context, raw, &schema, &args, &outputs);
     let role = roles::role(context, raw, &schema, &args, &outputs);
-    let location = context.sources.location(raw.func.span());
     let origin = supplied::origin(raw);
-    let location = location.rsplit_once(':').map_or(location.as_str(), |(line, _)| line).to_owned();
     Some(Op {
         name: schema.name.to_string(),
         base: schema.name.spelling(),
@@ -48,7 +45,7 @@ pub(super) fn lower(
         parent: loaded.parent,
         span: name_place,
         entry: raw.span,
-        location,
+        location: location(context, raw),
         doc: raw.text(KeyName::Doc).map(|doc| doc.as_str().trim_end().to_owned()).unwrap_or_default(),
         rust_name,
         merged: None,
@@ -73,6 +70,21 @@ pub(super) fn lower(
         alias_of: None,
         facts,
     })
+}
+
+/// The file and the line of a signature.
+fn location(context: &Context<'_>, raw: &RawOp) -> String {
+    let location = context.sources.location(raw.func.span());
+    location.rsplit_once(':').map_or(location.as_str(), |(line, _)| line).to_owned()
+}
+
+/// Reports a signature in another form than the functional one, which only supplied operators may have.
+fn refuse_other_kinds(context: &mut Context<'_>, schema: &Schema, place: Span) -> Result<(), Reported> {
+    if schema.kind() == SchemaKind::Functional {
+        return Ok(());
+    }
+    context.push(catalogue::not_functional(place, &schema.name.to_string()));
+    Err(Reported)
 }
 
 /// Reports more arguments than argument sets can hold.

@@ -129,6 +129,32 @@ fn deprecations(context: &mut Context<'_>, heads: &mut [Head<'_>]) {
     }
 }
 
+/// The heads of all entries, and the names of those with mistakes: their users get no diagnostics about them.
+fn heads<'a>(
+    context: &mut Context<'_>,
+    documents: &'a [Loaded],
+    functions: &mut function::Functions,
+) -> (Vec<Head<'a>>, Vec<String>) {
+    let (mut heads, mut broken) = (Vec::new(), Vec::new());
+    for loaded in documents {
+        facts::check_file_aliases(context, &loaded.document.of_arguments.aliases);
+        for raw in &loaded.document.functions {
+            functions.lower(context, raw, loaded.parent);
+        }
+        let of_arguments = loaded.all_of_arguments();
+        for raw in &loaded.document.ops {
+            if context.diagnostics.is_full() {
+                break;
+            }
+            match head::lower(context, raw, loaded, &of_arguments) {
+                Some(op) => heads.push(Head { op, raw }),
+                None => broken.push(head::base_name(raw)),
+            }
+        }
+    }
+    (heads, broken)
+}
+
 /// Lowers documents, parents first. Entries with mistakes are left out; the mistakes go to
 /// `diagnostics`. `kept` has the bodies of the last run, if this is one of many.
 pub fn lower(
@@ -141,25 +167,7 @@ pub fn lower(
 ) -> Model {
     let mut context = Context { sources, diagnostics, backends };
     let mut functions = function::Functions::default();
-    let mut heads: Vec<Head<'_>> = Vec::new();
-    // Names of entries with mistakes: their users get no diagnostics about them.
-    let mut broken = Vec::new();
-    for loaded in documents {
-        facts::check_file_aliases(&mut context, &loaded.document.of_arguments.aliases);
-        for raw in &loaded.document.functions {
-            functions.lower(&mut context, raw, loaded.parent);
-        }
-        let of_arguments = loaded.all_of_arguments();
-        for raw in &loaded.document.ops {
-            if context.diagnostics.is_full() {
-                break;
-            }
-            match head::lower(&mut context, raw, loaded, &of_arguments) {
-                Some(op) => heads.push(Head { op, raw }),
-                None => broken.push(head::base_name(raw)),
-            }
-        }
-    }
+    let (mut heads, broken) = heads(&mut context, documents, &mut functions);
     alias::resolve(&mut context, &mut heads, &broken);
     merge::pair(&mut heads);
     alias::document(&mut heads);

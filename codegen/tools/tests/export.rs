@@ -83,6 +83,18 @@ fn fields(value: &Value, keys: &mut std::collections::BTreeSet<String>) {
     }
 }
 
+/// The name of a value's type in JSON schemas.
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// The violations of a schema by a value. Supports only the features that `json_schema` uses; any other fails the test.
 fn problems(value: &Value, schema: &Value, path: &str, found: &mut Vec<String>) {
     for (keyword, wanted) in schema.as_object().unwrap() {
@@ -92,14 +104,7 @@ fn problems(value: &Value, schema: &Value, path: &str, found: &mut Vec<String>) 
                     Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
                     kind => kind.as_str().into_iter().collect(),
                 };
-                let kind = match value {
-                    Value::Null => "null",
-                    Value::Bool(_) => "boolean",
-                    Value::Number(_) => "number",
-                    Value::String(_) => "string",
-                    Value::Array(_) => "array",
-                    Value::Object(_) => "object",
-                };
+                let kind = type_name(value);
                 if !kinds.contains(&kind) {
                     found.push(format!("{path} is {kind}, not {kinds:?}"));
                 }

@@ -53,6 +53,24 @@ impl<'a> Labels<'a> {
         &self.labels[start..start + length]
     }
 
+    /// The backward variables of a sample's states at one time, from those of the next time, which `beta` holds before.
+    fn step_back(&self, labels: &[i64], logarithms: &[f64], is_last: bool, beta: &mut [f64]) {
+        let states = beta.len();
+        // States are passed in ascending order, so that those after one are still of the next time.
+        for state in 0..states {
+            let paths = if is_last {
+                if state + 2 >= states { 0.0 } else { f64::NEG_INFINITY }
+            } else {
+                let to = |ahead: usize, open: bool| {
+                    if open && state + ahead < states { beta[state + ahead] } else { f64::NEG_INFINITY }
+                };
+                let over = state + 2 < states && self.skips(labels, state + 2);
+                log_sum(&[to(0, true), to(1, true), to(2, over)])
+            };
+            beta[state] = paths + logarithms[self.class(labels, state)];
+        }
+    }
+
     /// The class of a state.
     fn class(&self, labels: &[i64], state: usize) -> usize {
         if state.is_multiple_of(2) { self.blank as usize } else { labels[state / 2] as usize }
@@ -219,20 +237,8 @@ pub fn backward<T: Element<Compute: Float>>(
         let steps = input_lengths[sample] as usize;
         for time in (0..steps).rev() {
             let row = (time * sizes.samples + sample) * sizes.classes;
-            let at = |state| logarithms[row + labels.class(own, state)];
-            // States are passed in ascending order, so that those after one are still of the next time.
-            for state in 0..states {
-                let paths = if time + 1 == steps {
-                    if state + 2 >= states { 0.0 } else { f64::NEG_INFINITY }
-                } else {
-                    let to = |ahead: usize, open: bool| {
-                        if open && state + ahead < states { beta[state + ahead] } else { f64::NEG_INFINITY }
-                    };
-                    let over = state + 2 < states && labels.skips(own, state + 2);
-                    log_sum(&[to(0, true), to(1, true), to(2, over)])
-                };
-                beta[state] = paths + at(state);
-            }
+            let is_last = time + 1 == steps;
+            labels.step_back(own, &logarithms[row..row + sizes.classes], is_last, &mut beta[..states]);
             shares.fill(f64::NEG_INFINITY);
             let alphas = &alpha[(sample * sizes.times + time) * sizes.states..][..states];
             for (state, alpha) in alphas.iter().enumerate() {

@@ -79,18 +79,7 @@ impl Emit<'_> {
             return quote!(Some(#value));
         }
         match (&inner.ty.kind, &to.kind) {
-            (Kind::Tuple(from), Kind::Tuple(to)) => {
-                let value = self.owned(inner);
-                let names: Vec<_> = (0..to.len()).map(|index| quote::format_ident!("value{index}")).collect();
-                let items =
-                    names.iter().zip(from.iter().zip(to)).map(|(name, (from, to))| match to.optional {
-                        true if from.kind == Kind::None => quote!(None),
-                        true if !from.optional => quote!(Some(#name)),
-                        false if from.kind != to.kind => quote!(#name.into_iter().map(Some).collect()),
-                        _ => quote!(#name),
-                    });
-                quote!({ let (#(#names),*) = #value; (#(#items),*) })
-            }
+            (Kind::Tuple(from), Kind::Tuple(to)) => tuple_conversion(&self.owned(inner), from, to),
             (Kind::Tensors, Kind::OptionalTensors) => {
                 let value = self.owned(inner);
                 quote!((#value).into_iter().map(Some).collect::<Vec<_>>())
@@ -126,6 +115,18 @@ impl Emit<'_> {
             _ => self.owned(inner),
         }
     }
+}
+
+/// The items of a tuple, each in the type that it should have.
+fn tuple_conversion(tuple: &TokenStream, from: &[Ty], to: &[Ty]) -> TokenStream {
+    let names: Vec<_> = (0..to.len()).map(|index| quote::format_ident!("value{index}")).collect();
+    let items = names.iter().zip(from.iter().zip(to)).map(|(name, (from, to))| match to.optional {
+        true if from.kind == Kind::None => quote!(None),
+        true if !from.optional => quote!(Some(#name)),
+        false if from.kind != to.kind => quote!(#name.into_iter().map(Some).collect()),
+        _ => quote!(#name),
+    });
+    quote!({ let (#(#names),*) = #tuple; (#(#items),*) })
 }
 
 fn needs_conversion(from: &Ty, to: &Ty) -> bool {

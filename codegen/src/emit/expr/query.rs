@@ -10,7 +10,7 @@ use crate::model::Kind;
 use crate::model::expr::{Expr, ExprKind, Query};
 
 impl Emit<'_> {
-    /// A question to a tensor: answered from saved metadata if its elements are not at hand.
+    /// A question to a tensor, or about its presence: answered from saved metadata if its elements are not at hand.
     pub(super) fn tensor_query(&self, query: Query, base: &Expr, method: TokenStream) -> TokenStream {
         if let ExprKind::Variable(variable) = &base.kind
             && let Some(answer) = (self.metadata)(variable, query)
@@ -22,7 +22,6 @@ impl Emit<'_> {
     }
 
     pub(super) fn query(&self, query: Query, base: &Expr, args: &[Expr]) -> TokenStream {
-        let tensor = base.ty.holds_tensors() && !base.ty.optional;
         match query {
             Query::Size => {
                 let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
@@ -43,36 +42,13 @@ impl Emit<'_> {
             Query::Device => self.tensor_query(query, base, quote!(device())),
             // Only one layout exists.
             Query::Layout => quote!(rt::MemoryLayout::Strided),
-            Query::IsComplex | Query::IsFloat | Query::IsInt => {
-                let dtype = if tensor {
-                    self.tensor_query(Query::DType, base, quote!(dtype()))
-                } else if base.ty.kind == Kind::Scalar {
-                    let value = self.plain(base);
-                    quote!((#value).dtype())
-                } else {
-                    self.plain(base)
-                };
-                let method = match query {
-                    Query::IsComplex => quote!(is_complex),
-                    Query::IsFloat => quote!(is_float),
-                    _ => quote!(is_int),
-                };
-                quote!((#dtype).#method())
-            }
+            Query::IsComplex | Query::IsFloat | Query::IsInt => self.dtype_query(query, base),
             Query::Len => {
                 let base = self.borrowed(base);
                 quote!(((#base).len() as i64))
             }
-            Query::IsSome | Query::IsNone => {
-                if let ExprKind::Variable(variable) = &base.kind
-                    && let Some(answer) = (self.metadata)(variable, query)
-                {
-                    return answer;
-                }
-                let base = self.borrowed(base);
-                let method = if query == Query::IsSome { quote!(is_some) } else { quote!(is_none) };
-                quote!((#base).#method())
-            }
+            Query::IsSome => self.tensor_query(query, base, quote!(is_some())),
+            Query::IsNone => self.tensor_query(query, base, quote!(is_none())),
             Query::Unwrap => {
                 let base = self.plain(base);
                 quote!(checked::present(#base)?)
@@ -85,15 +61,7 @@ impl Emit<'_> {
                 let value = self.plain(base);
                 if base.ty.kind == Kind::Scalar { quote!((#value).conj()) } else { value }
             }
-            Query::IsZero => {
-                let value = self.plain(base);
-                match base.ty.kind {
-                    Kind::Scalar => quote!((!(#value).to_bool())),
-                    Kind::Bool => quote!((!#value)),
-                    Kind::Float => quote!((#value == 0.0)),
-                    _ => quote!((#value == 0)),
-                }
-            }
+            Query::IsZero => self.zero_test(base),
             Query::Contains => {
                 let (base, value) = (self.borrowed(base), self.plain(&args[0]));
                 quote!((#base).contains(&(#value)))
@@ -101,6 +69,35 @@ impl Emit<'_> {
             Query::Sizes | Query::Strides | Query::Concat | Query::SizesAlong => {
                 unreachable!("lists are not plain")
             }
+        }
+    }
+
+    /// A question to a dtype, or to that of a tensor or a number.
+    fn dtype_query(&self, query: Query, base: &Expr) -> TokenStream {
+        let dtype = if base.ty.holds_tensors() && !base.ty.optional {
+            self.tensor_query(Query::DType, base, quote!(dtype()))
+        } else if base.ty.kind == Kind::Scalar {
+            let value = self.plain(base);
+            quote!((#value).dtype())
+        } else {
+            self.plain(base)
+        };
+        let method = match query {
+            Query::IsComplex => quote!(is_complex),
+            Query::IsFloat => quote!(is_float),
+            _ => quote!(is_int),
+        };
+        quote!((#dtype).#method())
+    }
+
+    /// Whether a number is zero, or a condition false.
+    fn zero_test(&self, base: &Expr) -> TokenStream {
+        let value = self.plain(base);
+        match base.ty.kind {
+            Kind::Scalar => quote!((!(#value).to_bool())),
+            Kind::Bool => quote!((!#value)),
+            Kind::Float => quote!((#value == 0.0)),
+            _ => quote!((#value == 0)),
         }
     }
 

@@ -8,12 +8,14 @@ use opsmith_codegen::model::expr::Expr;
 use opsmith_codegen::model::{Combination, Infer, Model, Op};
 
 pub(super) fn compare(pair: Pair<'_>, changes: &mut Changes) {
+    checks(pair, changes);
     inference(pair, changes);
     presence(pair, changes);
     combinations(pair, changes);
 }
 
-fn inference(pair: Pair<'_>, changes: &mut Changes) {
+/// Conditions that arguments have to meet.
+fn checks(pair: Pair<'_>, changes: &mut Changes) {
     let Pair { old, new, old_model, new_model } = pair;
     let texts = |op: &Op, model: &Model| -> Vec<String> {
         op.checks.iter().map(|check| print(&check.condition, op, model)).collect()
@@ -26,6 +28,11 @@ fn inference(pair: Pair<'_>, changes: &mut Changes) {
     for check in before.iter().filter(|check| !now.contains(check)) {
         changes.push("check-removed", &old.name, format!("it does not require `{check}` any more"), None);
     }
+}
+
+/// Rules for the results' shapes, dtypes and number.
+fn inference(pair: Pair<'_>, changes: &mut Changes) {
+    let Pair { old, new, old_model, new_model } = pair;
     let (Some(before), Some(now)) = (&old.infer, &new.infer) else {
         if old.infer.is_some() != new.infer.is_some() {
             let what = "results get their shape and dtype in another way".to_owned();

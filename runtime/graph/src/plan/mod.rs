@@ -167,12 +167,12 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn tensors(&mut self, assignment: &BufferAssignment) -> Result<()> {
+    /// The storage of each buffer, and the buffer's offset in it. Allocates the arenas and the results.
+    fn locations(&mut self, assignment: &BufferAssignment) -> Result<Vec<Option<(Storage, usize)>>> {
         let graph = self.graph;
         let arenas = assignment.arenas.iter().map(|arena| Storage::on(arena.device, arena.bytes));
         let arenas = arenas.collect::<Result<Vec<Storage>>>()?;
         self.plan.arena_bytes = assignment.arenas.iter().map(|arena| arena.bytes).sum();
-        // The storage of each buffer, and the buffer's offset in it.
         let mut locations: Vec<Option<(Storage, usize)>> = vec![None; graph.buffers.len()];
         for (number, buffer) in graph.buffers.iter().enumerate() {
             match (assignment.locations[number], &buffer.kind) {
@@ -198,6 +198,12 @@ impl Builder<'_> {
                 _ => {}
             }
         }
+        Ok(locations)
+    }
+
+    fn tensors(&mut self, assignment: &BufferAssignment) -> Result<()> {
+        let graph = self.graph;
+        let locations = self.locations(assignment)?;
         self.plan.inputs = graph
             .inputs
             .iter()

@@ -162,11 +162,13 @@ fn broadcast_strides(layout: &Layout, sizes: &[i64]) -> Dims {
     std::iter::repeat_n(0, missing).chain(own).collect()
 }
 
+/// A tensor as calls of a group see it, with the shape that it is broadcast to and whether it has rows. It has none where calls
+/// by lines read it as it is.
+type Key = (TensorId, Dims, bool);
+
 impl Builder<'_> {
     /// The step of a group. Groups run one at a time, and share the memory of tiles, one storage for each lane.
     pub(super) fn tiled(&mut self, group: &Group, memory: &[Storage]) -> Result<Tiled> {
-        // A tensor has an operand for each shape that it is broadcast to, and one that calls by lines read as it is.
-        type Key = (TensorId, Dims, bool);
         let mut keys: Vec<Key> = Vec::new();
         let mut positions: HashMap<Key, TensorId> = HashMap::new();
         let mut steps = Vec::new();
@@ -194,6 +196,24 @@ impl Builder<'_> {
             step.outs.iter_mut().for_each(|id| local(id, true));
             steps.push(step);
         }
+        let (sizes, operands) = self.operands(group, keys);
+        let mut tiles = Tiles::new(sizes, group.rows);
+        if group.by_lines {
+            tiles.before = group.outer.len() - (tiles.sizes.len() - tiles.cut);
+        }
+        let lanes = memory
+            .iter()
+            .map(|memory| {
+                let tensors = |length| self.tile_tensors(&operands, &tiles, length, memory);
+                let rest = tiles.rest().map_or_else(Vec::new, tensors);
+                Mutex::new(Lane { full: tensors(tiles.length), rest })
+            })
+            .collect();
+        Ok(Tiled { steps, operands, tiles, lanes, nowhere: self.plan.nowhere.clone() })
+    }
+
+    /// The sizes that tiles divide, and the operands over them.
+    fn operands(&self, group: &Group, keys: Vec<Key>) -> (Dims, Vec<Operand>) {
         let rank = group.outer.len();
         let mut outer: Vec<Dims> = Vec::new();
         let mut rows: Vec<(Dims, Dims)> = Vec::new();
@@ -208,7 +228,7 @@ impl Builder<'_> {
             }
         }
         let (sizes, outer) = joined(&group.outer, &outer);
-        let operands: Vec<Operand> = keys
+        let operands = keys
             .into_iter()
             .zip(outer.into_iter().zip(rows))
             .map(|((tensor, _, has_rows), (strides, row))| {
@@ -216,19 +236,7 @@ impl Builder<'_> {
                 Operand { tensor, home, strides, row, has_rows }
             })
             .collect();
-        let mut tiles = Tiles::new(sizes, group.rows);
-        if group.by_lines {
-            tiles.before = rank - (tiles.sizes.len() - tiles.cut);
-        }
-        let lanes = memory
-            .iter()
-            .map(|memory| {
-                let tensors = |length| self.tile_tensors(&operands, &tiles, length, memory);
-                let rest = tiles.rest().map_or_else(Vec::new, tensors);
-                Mutex::new(Lane { full: tensors(tiles.length), rest })
-            })
-            .collect();
-        Ok(Tiled { steps, operands, tiles, lanes, nowhere: self.plan.nowhere.clone() })
+        (sizes, operands)
     }
 
     fn home(&self, group: &Group, tensor: TensorId) -> Home {

@@ -101,22 +101,25 @@ impl<'a> Evaluation<'a, '_> {
                 Condition::False => self.value(no)?,
                 open => self.open_choice(open, yes, no)?,
             },
-            Expr::Block(bindings, tail) => {
-                let outside = self.locals.len();
-                for (name, value) in *bindings {
-                    let value = self.value(value)?;
-                    self.locals.push((name, value));
-                }
-                let value = self.value(tail);
-                self.locals.truncate(outside);
-                value?
-            }
+            Expr::Block(bindings, tail) => self.block(bindings, tail)?,
             Expr::Index([base, at]) => {
                 let (base, at) = (self.value(base)?, self.size(at)?);
                 index(base, &at)?
             }
             Expr::Convert(to, inner) => convert(*to, self.value(inner)?),
         })
+    }
+
+    /// The value of an expression with names that hold in it alone.
+    fn block(&mut self, bindings: &'a [(&'a str, Expr<'a>)], tail: &'a Expr<'a>) -> Result<Value<'a>> {
+        let outside = self.locals.len();
+        for (name, value) in bindings {
+            let value = self.value(value)?;
+            self.locals.push((name, value));
+        }
+        let value = self.value(tail);
+        self.locals.truncate(outside);
+        value
     }
 
     /// The value of an argument.

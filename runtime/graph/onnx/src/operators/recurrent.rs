@@ -106,18 +106,7 @@ fn network(call: &Call<'_>, kind: Kind) -> Result<Vec<Datum>> {
             let split = run!("reshape", flipped(&output)?, vec![steps, batch, directions, units])?;
             (run!("transpose.int", &split, 1i64, 2i64)?, hidden, cell)
         }
-        false => {
-            let (mut rows, mut hiddens, mut cells) = (Vec::new(), Vec::new(), Vec::new());
-            for at in 0..directions {
-                let (row, last, cell) =
-                    direction(call, &network, &x, &hidden, cell.as_ref(), at, reverse_only || at == 1)?;
-                rows.push(row);
-                hiddens.push(last);
-                cells.extend(cell);
-            }
-            let cell = if cells.is_empty() { None } else { Some(run!("stack", cells, 0i64)?) };
-            (run!("stack", rows, 1i64)?, run!("stack", hiddens, 0i64)?, cell)
-        }
+        false => by_direction(call, &network, &x, (&hidden, cell.as_ref()), directions, reverse_only)?,
     };
     // With batches first, `(batch, steps, directions, units)` and `(batch, directions, units)`.
     let output = match batch_first {
@@ -127,6 +116,26 @@ fn network(call: &Call<'_>, kind: Kind) -> Result<Vec<Datum>> {
     let mut results = vec![output, turned(last_hidden)?];
     results.extend(last_cell.map(turned).transpose()?);
     Ok(all(results))
+}
+
+/// The outputs of all steps and directions, and their last states and cells, one direction after the other.
+fn by_direction(
+    call: &Call<'_>,
+    network: &Network,
+    x: &Tensor,
+    (hidden, cell): (&Tensor, Option<&Tensor>),
+    directions: i64,
+    reverse_only: bool,
+) -> Result<(Tensor, Tensor, Option<Tensor>)> {
+    let (mut rows, mut hiddens, mut cells) = (Vec::new(), Vec::new(), Vec::new());
+    for at in 0..directions {
+        let (row, last, cell) = direction(call, network, x, hidden, cell, at, reverse_only || at == 1)?;
+        rows.push(row);
+        hiddens.push(last);
+        cells.extend(cell);
+    }
+    let cell = if cells.is_empty() { None } else { Some(run!("stack", cells, 0i64)?) };
+    Ok((run!("stack", rows, 1i64)?, run!("stack", hiddens, 0i64)?, cell))
 }
 
 fn by_library(

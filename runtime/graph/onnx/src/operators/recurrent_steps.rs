@@ -197,6 +197,21 @@ impl Direction<'_> {
     }
 }
 
+/// The bias of the gates from the input, and that of the state, from both in one.
+fn biases(network: &Network, bias: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
+    let rows = network.kind.gates() * network.units;
+    let (of_input, of_state) =
+        (run!("narrow", bias, 0i64, 0i64, rows)?, run!("narrow", bias, 0i64, rows, rows)?);
+    if network.kind != Kind::Gru {
+        return Ok((Some(sum(&of_input, &of_state)?), None));
+    }
+    let kept = 2 * network.units;
+    let state_bias = run!("narrow", &of_state, 0i64, kept, network.units)?;
+    let first = run!("narrow", &of_state, 0i64, 0i64, kept)?;
+    let padded = run!("constant_pad_nd", &first, vec![0, network.units])?;
+    Ok((Some(sum(&of_input, &padded)?), Some(state_bias)))
+}
+
 /// The outputs of all steps of a direction, and its last state and cell.
 pub(super) fn direction(
     call: &Call<'_>,
@@ -208,23 +223,10 @@ pub(super) fn direction(
     backward: bool,
 ) -> Result<(Tensor, Tensor, Option<Tensor>)> {
     let of = |tensor: &Tensor| run!("select.int", tensor, 0i64, at);
-    let rows = network.kind.gates() * network.units;
-    let bias = call.maybe(3)?.map(|bias| of(&bias)).transpose()?;
-    let mut state_bias = None;
-    let mut input_bias = None;
-    if let Some(bias) = bias {
-        let (of_input, of_state) =
-            (run!("narrow", &bias, 0i64, 0i64, rows)?, run!("narrow", &bias, 0i64, rows, rows)?);
-        if network.kind == Kind::Gru {
-            let kept = 2 * network.units;
-            state_bias = Some(run!("narrow", &of_state, 0i64, kept, network.units)?);
-            let first = run!("narrow", &of_state, 0i64, 0i64, kept)?;
-            let padded = run!("constant_pad_nd", &first, vec![0, network.units])?;
-            input_bias = Some(sum(&of_input, &padded)?);
-        } else {
-            input_bias = Some(sum(&of_input, &of_state)?);
-        }
-    }
+    let (input_bias, state_bias) = match call.maybe(3)? {
+        Some(bias) => biases(network, &of(&bias)?)?,
+        None => (None, None),
+    };
     let each = network.kind.activations().len();
     let direction = Direction {
         network,

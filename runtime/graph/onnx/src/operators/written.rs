@@ -324,31 +324,43 @@ pub(crate) fn view(writer: &mut Writer<'_>, name: &str, node: &Node) -> Result<O
             writer.value("Gather", vec![x, at], vec![int_attribute("axis", dim)])
         }
         "slice.Tensor" | "narrow" => {
-            let Some(dim) = arguments.int(1).map(wrapped) else { return Ok(None) };
-            let start = match node.args.get(2) {
-                Some(Argument::Value(Value::None)) | None => 0,
-                _ => match (arguments.int(2), writer.sizes(id)[dim as usize].known()) {
-                    (Some(start @ 0..), _) => start,
-                    (Some(start), Some(size)) => (start + size).max(0),
-                    _ => return Ok(None),
-                },
-            };
-            let step = if name == "narrow" { 1 } else { arguments.int(4).unwrap_or(1) };
-            let length = &writer.sizes(out)[dim as usize];
-            let end = match (length.known(), step) {
-                (Some(length), _) => writer.ints(&[start + length * step])?,
-                (None, 1) => {
-                    let (first, length) =
-                        (writer.ints(&[start])?, writer.shape(std::slice::from_ref(length))?);
-                    writer.value("Add", vec![first, length], Vec::new())
-                }
-                _ => return Ok(None),
-            };
-            let start = writer.ints(&[start])?;
-            let (dims, steps) = (writer.ints(&[dim])?, writer.ints(&[step])?);
-            writer.value("Slice", vec![x, start, end, dims, steps], Vec::new())
+            let Some(slice) = slice(writer, name, &arguments, x)? else { return Ok(None) };
+            slice
         }
         _ => return Ok(None),
     };
     Ok(Some(vec![value]))
+}
+
+/// The part of a tensor along one dimension; `None` if its first element or its end is not known.
+fn slice(
+    writer: &mut Writer<'_>,
+    name: &str,
+    arguments: &Arguments<'_>,
+    x: String,
+) -> Result<Option<String>> {
+    let (Some(id), Some(dim)) = (arguments.id(0), arguments.int(1)) else { return Ok(None) };
+    let (node, rank) = (arguments.node, writer.sizes(id).len() as i64);
+    let dim = if dim < 0 { dim + rank } else { dim };
+    let start = match node.args.get(2) {
+        Some(Argument::Value(Value::None)) | None => 0,
+        _ => match (arguments.int(2), writer.sizes(id)[dim as usize].known()) {
+            (Some(start @ 0..), _) => start,
+            (Some(start), Some(size)) => (start + size).max(0),
+            _ => return Ok(None),
+        },
+    };
+    let step = if name == "narrow" { 1 } else { arguments.int(4).unwrap_or(1) };
+    let length = &writer.sizes(node.outs[0])[dim as usize];
+    let end = match (length.known(), step) {
+        (Some(length), _) => writer.ints(&[start + length * step])?,
+        (None, 1) => {
+            let (first, length) = (writer.ints(&[start])?, writer.shape(std::slice::from_ref(length))?);
+            writer.value("Add", vec![first, length], Vec::new())
+        }
+        _ => return Ok(None),
+    };
+    let start = writer.ints(&[start])?;
+    let (dims, steps) = (writer.ints(&[dim])?, writer.ints(&[step])?);
+    Ok(Some(writer.value("Slice", vec![x, start, end, dims, steps], Vec::new())))
 }
