@@ -198,8 +198,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths.iter().flat_map(|path| if path.is_dir() { files(path) } else { vec![path.clone()] }).collect()
 }
 
-/// Kinds of damage to a file, by name.
-const DAMAGES: [(&str, fn(&Path)); 8] = [
+/// A kind of damage to a file, by name.
+type Damage = (&'static str, fn(&Path));
+
+const DAMAGES: [Damage; 8] = [
     ("cut off", |path| {
         let whole = fs::read(path).unwrap();
         fs::write(path, &whole[..whole.len() / 2]).unwrap();
