@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use opsmith_codegen::emit::formatted::Formatted;
 use opsmith_codegen::output::{self, stamp};
 use opsmith_codegen::pipeline;
 
@@ -60,10 +61,16 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     if checked.diagnostics.has_errors() {
         return Ok(Outcome::Mistakes);
     }
-    let files = pipeline::generate(&checked, &config).map_err(|failure| anyhow!("{failure}"))?;
+    let earlier = match arguments.force {
+        true => Formatted::default(),
+        false => output::formatted::read(&arguments.output),
+    };
+    let files =
+        pipeline::generate_after(&checked, &config, &earlier).map_err(|failure| anyhow!("{failure}"))?;
     timer.stage("generate");
     let written = output::write(&arguments.output, &files)
         .with_context(|| format!("cannot write to {}", arguments.output.display()))?;
+    output::formatted::write(&arguments.output, &files)?;
     // Without a stamp, warnings are shown again next time.
     match checked.diagnostics.is_empty() {
         true => stamp::write(&arguments.output, &config, &checked.files, &files)?,

@@ -138,7 +138,10 @@ impl User {
 
     fn run(&self) -> Output {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        cargo(&self.0, &["run", "--quiet", "--target-dir", &target.display().to_string()])
+        cargo(
+            &self.0,
+            &["run", "--profile", "test", "--quiet", "--target-dir", &target.display().to_string()],
+        )
     }
 }
 

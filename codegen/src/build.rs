@@ -115,11 +115,14 @@ pub fn build_with(config: &Config) {
     }
     report(&checked, config);
     check_families(&checked.model, config);
-    let files = pipeline::generate(&checked, config).unwrap_or_else(|failure| fail(&failure.to_string()));
     let out = std::env::var_os("OUT_DIR")
         .unwrap_or_else(|| fail("OUT_DIR is not set: call this from a build script"));
     let folder = PathBuf::from(out).join(emit::FOLDER);
-    if let Err(error) = output::write(&folder, &files) {
+    let earlier = output::formatted::read(&folder);
+    let files = pipeline::generate_after(&checked, config, &earlier)
+        .unwrap_or_else(|failure| fail(&failure.to_string()));
+    let written = output::write(&folder, &files).and_then(|_| output::formatted::write(&folder, &files));
+    if let Err(error) = written {
         fail(&Failure::Io(folder.clone(), error).to_string());
     }
     // Their symbols are in the tables.

@@ -1,5 +1,6 @@
 //! Writes generated files: all of them or none, and only those that changed.
 
+pub mod formatted;
 pub mod stamp;
 
 use std::io;

@@ -9,6 +9,7 @@ use opsmith_core::Backend;
 use crate::analysis::device_loops;
 use crate::config::{Config, DeviceLibrary};
 use crate::diagnostics::{Diagnostics, SourceId, SourceMap};
+use crate::emit::formatted::Formatted;
 use crate::emit::{self, File, Generation, Part, Selection};
 use crate::expr::check::Undeclared;
 use crate::kernel_file;
@@ -178,7 +179,15 @@ pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
 /// # Errors
 /// If the generator wrote text that is not Rust.
 pub fn generate(checked: &Checked, config: &Config) -> Result<Vec<File>, Failure> {
-    emit::emit(&Generation { model: &checked.model, config, selection: Selection::All })
+    generate_after(checked, config, &Formatted::default())
+}
+
+/// The same, with what an earlier run formatted: pieces with the same tokens are taken from there.
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_after(checked: &Checked, config: &Config, earlier: &Formatted) -> Result<Vec<File>, Failure> {
+    emit::emit(&Generation { model: &checked.model, config, selection: Selection::All }, earlier)
         .map_err(Failure::Defect)
 }
 

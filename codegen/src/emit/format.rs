@@ -9,13 +9,12 @@ use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
 use width::{STEP, fits};
 
-/// Tokens as formatted source.
+/// Tokens as formatted source. Parsing takes them; `again` makes those of a mistake once more.
 ///
 /// # Errors
 /// If the tokens are not Rust; the text holds them.
-pub(super) fn source(tokens: impl Fn() -> TokenStream) -> Result<String, String> {
-    // Parsing takes the tokens; those of a mistake are made once more.
-    let mut file = syn::parse2::<syn::File>(tokens()).map_err(|error| format!("{error}\n{}", tokens()))?;
+pub(super) fn source(tokens: TokenStream, again: impl FnOnce() -> TokenStream) -> Result<String, String> {
+    let mut file = syn::parse2::<syn::File>(tokens).map_err(|error| format!("{error}\n{}", again()))?;
     Plain.visit_file_mut(&mut file);
     let mut text = String::new();
     let mut after_import = false;

@@ -70,7 +70,7 @@ extern \"C\" {{
 #endif
 #endif"
     );
-    File { name: HEADER.to_owned(), text }
+    File { name: HEADER.to_owned(), text, pieces: Vec::new() }
 }
 
 /// How the header declares a kernel of that name for an operator.

@@ -14,6 +14,7 @@ mod enums;
 mod example;
 mod expr;
 mod format;
+pub mod formatted;
 mod forward;
 mod gradients;
 mod header;
@@ -34,6 +35,7 @@ use std::ops::Range;
 
 use proc_macro2::TokenStream;
 
+use self::formatted::{Formatted, PieceOfFile};
 use crate::config::{Config, RustPath, Tables};
 use crate::model::{Model, Op};
 
@@ -58,6 +60,8 @@ pub struct File {
     pub name: String,
     /// Its text.
     pub text: String,
+    /// The shares of the text that can be taken over by another run.
+    pub pieces: Vec<PieceOfFile>,
 }
 
 /// An emitter of Rust code.
@@ -279,16 +283,19 @@ impl<'a> Generation<'a> {
     }
 }
 
-/// Writes every file.
+/// Writes every file; a piece that an earlier run formatted is taken from there.
 ///
 /// # Errors
 /// If an emitter wrote something that is not Rust: a defect of the generator, reported with the text.
-pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
+pub fn emit(generation: &Generation<'_>, earlier: &Formatted) -> Result<Vec<File>, String> {
     let mut files = Vec::new();
-    for (emitter, text) in EMITTERS.iter().zip(pieces::modules(generation)?) {
+    for (emitter, module) in EMITTERS.iter().zip(pieces::modules(generation, earlier)?) {
         if emitter.is_part_of(generation.config) {
-            let name = format!("{}.rs", emitter.module);
-            files.push(File { name, text: with_head(emitter, generation, &text) });
+            let mut text = head(emitter, generation);
+            let mut pieces = module.pieces;
+            pieces.iter_mut().for_each(|piece| piece.start += text.len());
+            text.push_str(&module.text);
+            files.push(File { name: format!("{}.rs", emitter.module), text, pieces });
         }
     }
     files.push(root(generation)?);
@@ -313,7 +320,7 @@ pub struct Part {
 pub fn emit_operator(generation: &Generation<'_>) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     for emitter in EMITTERS.iter().filter(|emitter| emitter.by_operator) {
-        let text = format::source(|| emitter.tokens(generation))?;
+        let text = format::source(emitter.tokens(generation), || emitter.tokens(generation))?;
         parts.push(Part { name: emitter.module, source: emitter.source, text });
     }
     parts.push(header::part(generation));
@@ -321,9 +328,9 @@ pub fn emit_operator(generation: &Generation<'_>) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-fn with_head(emitter: &Emitter, generation: &Generation<'_>, text: &str) -> String {
+fn head(emitter: &Emitter, generation: &Generation<'_>) -> String {
     format!(
-        "// @generated from {} by {}.\n// One operator's share: `opsmith expand NAME`.\n\n{text}",
+        "// @generated from {} by {}.\n// One operator's share: `opsmith expand NAME`.\n\n",
         generation.config.spec_name, emitter.source
     )
 }
@@ -424,9 +431,10 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         pub use generated::{#(#public),*};
     };
     tokens.extend(parents(generation.config));
-    let text = format::source(|| tokens.clone())?;
+    let text = format::source(tokens.clone(), || tokens)?;
     Ok(File {
         name: "lib.rs".into(),
         text: format!("// @generated from {}.\n\n{text}", generation.config.spec_name),
+        pieces: Vec::new(),
     })
 }

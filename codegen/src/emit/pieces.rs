@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::formatted::{Formatted, Key, PieceOfFile};
 use super::{EMITTERS, Emitter, Generation, Selection, format};
 
 /// Operators a piece.
@@ -24,21 +25,30 @@ struct Piece {
     operators: Option<Range<usize>>,
 }
 
-/// The text of every emitter's module, in order; empty for a module that is not part of the crate.
+/// The text of a module, and the places of its pieces.
+#[derive(Clone, Default)]
+pub(super) struct Module {
+    pub(super) text: String,
+    pub(super) pieces: Vec<PieceOfFile>,
+}
+
+/// Every emitter's module, in order; empty for one that is not part of the crate. A piece that an earlier run formatted is
+/// taken from there.
 ///
 /// # Errors
 /// If an emitter wrote something that is not Rust.
-pub(super) fn modules(generation: &Generation<'_>) -> Result<Vec<String>, String> {
+pub(super) fn modules(generation: &Generation<'_>, earlier: &Formatted) -> Result<Vec<Module>, String> {
     let pieces = pieces(generation);
-    let texts = texts(generation, &pieces)?;
-    let mut modules = vec![String::new(); EMITTERS.len()];
-    for (piece, text) in pieces.iter().zip(texts) {
+    let texts = texts(generation, earlier, &pieces)?;
+    let mut modules = vec![Module::default(); EMITTERS.len()];
+    for (piece, (key, text)) in pieces.iter().zip(texts) {
         let module = &mut modules[piece.emitter];
         // A blank line stands between any two items.
-        if !module.is_empty() && !text.is_empty() {
-            module.push('\n');
+        if !module.text.is_empty() && !text.is_empty() {
+            module.text.push('\n');
         }
-        module.push_str(&text);
+        module.pieces.push(PieceOfFile { key, start: module.text.len(), length: text.len() });
+        module.text.push_str(&text);
     }
     Ok(modules)
 }
@@ -57,10 +67,15 @@ fn pieces(generation: &Generation<'_>) -> Vec<Piece> {
     whole.chain(divided).collect()
 }
 
-fn texts(generation: &Generation<'_>, pieces: &[Piece]) -> Result<Vec<String>, String> {
+fn texts(
+    generation: &Generation<'_>,
+    earlier: &Formatted,
+    pieces: &[Piece],
+) -> Result<Vec<(Key, String)>, String> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cores.min(MAX_THREADS).min(pieces.len() / 2).max(1);
-    let done: Vec<Mutex<Option<Result<String, String>>>> = pieces.iter().map(|_| Mutex::new(None)).collect();
+    let done: Vec<Mutex<Option<Result<(Key, String), String>>>> =
+        pieces.iter().map(|_| Mutex::new(None)).collect();
     let wholes = pieces.iter().take_while(|piece| piece.operators.is_none()).count();
     let (next_whole, next_share) = (AtomicUsize::new(0), AtomicUsize::new(wholes));
     let whole = || Some(next_whole.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < wholes);
@@ -72,7 +87,7 @@ fn texts(generation: &Generation<'_>, pieces: &[Piece]) -> Result<Vec<String>, S
             let piece = &pieces[position];
             let selection = piece.operators.clone().map_or(generation.selection.clone(), Selection::Range);
             let share = Generation { model: generation.model, config: generation.config, selection };
-            let text = text(&EMITTERS[piece.emitter], &share);
+            let text = text(&EMITTERS[piece.emitter], &share, earlier);
             if let Ok(mut slot) = done[position].lock() {
                 *slot = Some(text);
             }
@@ -88,7 +103,18 @@ fn texts(generation: &Generation<'_>, pieces: &[Piece]) -> Result<Vec<String>, S
     done.into_iter().map(|slot| slot.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
 }
 
-fn text(emitter: &Emitter, generation: &Generation<'_>) -> Result<String, String> {
-    format::source(|| emitter.tokens(generation))
-        .map_err(|error| format!("the emitter {} wrote something that is not Rust: {error}", emitter.source))
+fn text(
+    emitter: &Emitter,
+    generation: &Generation<'_>,
+    earlier: &Formatted,
+) -> Result<(Key, String), String> {
+    let tokens = emitter.tokens(generation);
+    let key = Key::of(&tokens);
+    if let Some(text) = earlier.text(key) {
+        return Ok((key, text.clone()));
+    }
+    let text = format::source(tokens, || emitter.tokens(generation)).map_err(|error| {
+        format!("the emitter {} wrote something that is not Rust: {error}", emitter.source)
+    })?;
+    Ok((key, text))
 }

@@ -69,15 +69,19 @@ pub fn remove(folder: &Path) -> io::Result<()> {
 
 /// The generator's build and configuration; `None` if the build cannot be identified.
 fn head(config: &Config) -> Option<String> {
+    Some(format!("{} {}", generator()?, text_hash(format!("{config:?}").as_bytes())))
+}
+
+/// The generator's build; `None` if it cannot be identified.
+pub(super) fn generator() -> Option<String> {
     let program = std::env::current_exe().ok()?;
     let about = program.metadata().ok()?;
     let mut hasher = DefaultHasher::new();
     (program, about.len(), about.modified().ok()?, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
-    format!("{config:?}").hash(&mut hasher);
     Some(format!("opsmith {} {:016x}", env!("CARGO_PKG_VERSION"), hasher.finish()))
 }
 
-fn text_hash(text: &[u8]) -> String {
+pub(super) fn text_hash(text: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     format!("{:016x}", hasher.finish())

@@ -21,22 +21,49 @@ fn chooses_packages(command: &str) -> bool {
     builds && !own && words.take_while(|word| *word != "--").any(|word| word == "-p" || word == "--package")
 }
 
-#[test]
-fn commands_share_one_build() {
+/// Commands of scripts and of `.ci/run` with a defect, each with its file.
+fn commands_that(have_defect: impl Fn(&str) -> bool) -> Vec<String> {
     let root = super::root();
     let scripts = fs::read_dir(root.join("scripts")).unwrap().map(|entry| entry.unwrap().path());
-    let files = scripts.filter(|path| path.is_file()).chain([root.join(".ci/run")]);
-    let mut offenders = Vec::new();
-    for path in files {
+    let mut found = Vec::new();
+    for path in scripts.filter(|path| path.is_file()).chain([root.join(".ci/run")]) {
         let Ok(text) = fs::read_to_string(&path) else { continue };
         let name = path.strip_prefix(&root).unwrap().display();
-        let chosen = commands(&text).into_iter().filter(|command| chooses_packages(command));
-        offenders.extend(chosen.map(|command| format!("{name}: {}", command.trim())));
+        let defective = commands(&text).into_iter().filter(|command| have_defect(command));
+        found.extend(defective.map(|command| format!("{name}: {}", command.trim())));
     }
+    found
+}
+
+#[test]
+fn commands_share_one_build() {
     super::assert_none(
-        offenders,
+        commands_that(chooses_packages),
         "a command names the target (`--test`, `--bin`, `--example`) and no package",
     );
+}
+
+/// Tests and development have profiles of their own: without a choice, a command that compiles has the other profile than the
+/// tests, and everything is compiled once more. `rebuild.sh` measures development's.
+fn has_another_profile(command: &str) -> bool {
+    let mut words = command.split_whitespace().skip_while(|word| !word.ends_with("cargo")).skip(1);
+    let compiles =
+        words.next().is_some_and(|word| ["build", "run", "clippy", "doc", "check"].contains(&word));
+    let own = OWN_BUILD.iter().any(|part| command.contains(part));
+    let chosen = |word: &str| word == "--release" || word.starts_with("--profile");
+    compiles && !own && !words.take_while(|word| *word != "--").any(chosen)
+}
+
+#[test]
+fn commands_of_tests_have_their_profile() {
+    let mut offenders = commands_that(has_another_profile);
+    offenders.retain(|command| !command.starts_with("scripts/rebuild.sh"));
+    super::assert_none(
+        offenders,
+        "a command that compiles beside tests has `--profile test`, or `--release`",
+    );
+    assert!(has_another_profile("X=1 cargo run --quiet --bin opsmith -- --release"));
+    assert!(!has_another_profile("cargo run --profile test --bin opsmith"));
 }
 
 #[test]
