@@ -12,7 +12,6 @@ pub use host::{accumulate_elements, convert_elements, fill_elements};
 
 use opsmith_core::DType;
 
-use crate::arg::Arg;
 use crate::device::Device;
 use crate::dispatch::{Borrows, endless};
 use crate::element::Element;
@@ -45,8 +44,8 @@ pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     if let Some(observer) = observer::observer() {
         return observer.copied(target, source);
     }
-    let reads = [Arg::Tensor(source)];
-    let _held = Borrows::acquire(&reads, std::slice::from_ref(target))?;
+    let mut held = Borrows::default();
+    held.add(&[source][..], std::slice::from_ref(target))?;
     convert(target, source)
 }
 
@@ -240,8 +239,8 @@ impl Tensor {
         if !self.is_on_host() {
             return devices::downloaded(self)?.with_elements(read);
         }
-        let reads = [Arg::Tensor(self)];
-        let _held = Borrows::acquire(&reads, &[])?;
+        let mut held = Borrows::default();
+        held.add(&[self][..], &[])?;
         // SAFETY: the dtype was checked and the borrow is held.
         Ok(read(unsafe { self.view_unchecked::<T>() }))
     }
@@ -258,8 +257,8 @@ impl Tensor {
         if !self.is_on_host() {
             return devices::downloaded(self)?.item();
         }
-        let reads = [Arg::Tensor(self)];
-        let _held = Borrows::acquire(&reads, &[])?;
+        let mut held = Borrows::default();
+        held.add(&[self][..], &[])?;
         Ok(value_at(self))
     }
 

@@ -221,7 +221,7 @@ mod tests {
 
     #[track_caller]
     fn check(tokens: TokenStream, expected: &str) {
-        assert_eq!(source(|| tokens.clone()).unwrap(), expected);
+        assert_eq!(source(tokens.clone(), || tokens.clone()).unwrap(), expected);
     }
 
     #[test]
@@ -271,6 +271,6 @@ mod tests {
 
     #[test]
     fn what_is_not_rust_is_shown() {
-        assert!(source(|| quote!(fn fn)).unwrap_err().contains("fn fn"));
+        assert!(source(quote!(fn fn), || quote!(fn fn)).unwrap_err().contains("fn fn"));
     }
 }

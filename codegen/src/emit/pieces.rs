@@ -25,6 +25,9 @@ struct Piece {
     operators: Option<Range<usize>>,
 }
 
+/// The formatted text of a piece, and the key of its tokens.
+type Text = (Key, String);
+
 /// The text of a module, and the places of its pieces.
 #[derive(Clone, Default)]
 pub(super) struct Module {
@@ -67,15 +70,10 @@ fn pieces(generation: &Generation<'_>) -> Vec<Piece> {
     whole.chain(divided).collect()
 }
 
-fn texts(
-    generation: &Generation<'_>,
-    earlier: &Formatted,
-    pieces: &[Piece],
-) -> Result<Vec<(Key, String)>, String> {
+fn texts(generation: &Generation<'_>, earlier: &Formatted, pieces: &[Piece]) -> Result<Vec<Text>, String> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cores.min(MAX_THREADS).min(pieces.len() / 2).max(1);
-    let done: Vec<Mutex<Option<Result<(Key, String), String>>>> =
-        pieces.iter().map(|_| Mutex::new(None)).collect();
+    let done: Vec<Mutex<Option<Result<Text, String>>>> = pieces.iter().map(|_| Mutex::new(None)).collect();
     let wholes = pieces.iter().take_while(|piece| piece.operators.is_none()).count();
     let (next_whole, next_share) = (AtomicUsize::new(0), AtomicUsize::new(wholes));
     let whole = || Some(next_whole.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < wholes);
@@ -103,11 +101,7 @@ fn texts(
     done.into_iter().map(|slot| slot.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
 }
 
-fn text(
-    emitter: &Emitter,
-    generation: &Generation<'_>,
-    earlier: &Formatted,
-) -> Result<(Key, String), String> {
+fn text(emitter: &Emitter, generation: &Generation<'_>, earlier: &Formatted) -> Result<Text, String> {
     let tokens = emitter.tokens(generation);
     let key = Key::of(&tokens);
     if let Some(text) = earlier.text(key) {

@@ -76,7 +76,7 @@ impl<'a> Storages<'a> {
 }
 
 /// Tensors that an operation reads: among arguments, or on their own.
-pub(super) trait Reads<'a>: Copy {
+pub(crate) trait Reads<'a>: Copy {
     /// Calls `visit` with each tensor until it returns `false`; whether it never did.
     fn all(self, visit: impl FnMut(&'a Tensor) -> bool) -> bool;
 }
@@ -113,7 +113,7 @@ impl<'a> Borrows<'a> {
 
     /// As [`Borrows::acquire`], for a value that has no borrows yet and stays where it is, since it is long to move.
     #[inline(always)]
-    pub(super) fn add(&mut self, reads: impl Reads<'a>, writes: &'a [Tensor]) -> Result<()> {
+    pub(crate) fn add(&mut self, reads: impl Reads<'a>, writes: &'a [Tensor]) -> Result<()> {
         if self.try_acquire(reads, writes) { Ok(()) } else { self.wait(reads, writes) }
     }
 
