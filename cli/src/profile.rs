@@ -5,15 +5,19 @@
 mod compare;
 mod places;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use opsmith_profile::{Diff as Difference, Group, Limits, Profile, SortBy};
+use opsmith_profile::{Diff as Difference, Event, Group, Limits, Profile, SortBy};
 
 use crate::Outcome;
 use crate::project::BuildsOn;
+
+/// Most calls that a message lists.
+const MOST_NAMED: usize = 8;
 
 /// Shows what a recorded program did: which operator is slow, where, and whether a change helped
 #[derive(clap::Args)]
@@ -177,7 +181,9 @@ struct Diff {
 #[command(after_help = "\
 Examples:
   opsmith profile repro work.profile.json addmm -o examples/addmm.rs
-  cargo run --release --example addmm")]
+  cargo run --release --example addmm
+  opsmith profile repro work.profile.json mm --operands '[64, 32]' --site src/model.rs:12
+      The slowest of the calls with such an operand at this line.")]
 struct Repro {
     /// The profile
     #[arg(value_name = "FILE")]
@@ -185,6 +191,12 @@ struct Repro {
     /// The operator, with or without its overload
     #[arg(value_name = "OPERATOR")]
     operator: String,
+    /// Among calls whose operands, as `show --group shapes` prints them, contain this
+    #[arg(long, value_name = "TEXT")]
+    operands: Option<String>,
+    /// Among calls whose site contains this
+    #[arg(long, value_name = "TEXT")]
+    site: Option<String>,
     /// The file to write, such as examples/slow.rs; without, the program is printed
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -327,12 +339,26 @@ fn table(show: &Show) -> Result<String> {
 
 fn program(repro: &Repro) -> Result<String> {
     let profile = load(&repro.profile)?;
-    let Some(call) = profile.slowest_call(&repro.operator) else {
+    let operands =
+        |event: &Event| profile.operands_of(event).map(|operands| operands.text()).unwrap_or_default();
+    let site = |event: &Event| profile.site_of(event).unwrap_or_default();
+    let is_chosen = |event: &&Event| {
+        repro.operands.as_ref().is_none_or(|wanted| operands(event).contains(wanted))
+            && repro.site.as_ref().is_none_or(|wanted| site(event).contains(wanted))
+    };
+    let calls = || profile.calls_of(&repro.operator);
+    if let Some(call) = calls().filter(is_chosen).max_by_key(|event| event.duration_ns) {
+        return profile.repro(call).map_err(text_of);
+    }
+    let others: BTreeSet<String> =
+        calls().map(|event| format!("{} at {}", operands(event), site(event))).collect();
+    if others.is_empty() {
         let mut names: Vec<&str> = profile.operators.iter().map(|operator| operator.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         bail!("no call of `{}` is in the profile\n  help: its operators are {names}", repro.operator);
-    };
-    profile.repro(call).map_err(text_of)
+    }
+    let others: Vec<String> = others.into_iter().take(MOST_NAMED).collect();
+    bail!("no call of `{}` is like that\n  help: there are {}", repro.operator, others.join("; "))
 }

@@ -255,8 +255,10 @@ fn differences_that_are_real_are_marked() {
         .map(|(name, time)| files.write(&format!("{name}.json"), &profile(name, time)));
     let run = opsmith(&["profile", "diff", &slow, &fast]);
     run.assert_parts(&["A: before, B: after\n", "leak.Scalar  ", "  0.509  *\n"]);
+    assert!(!run.stdout.contains("Operands"), "{}", run.stdout);
     assert_fine(&run);
     let run = opsmith(&["profile", "diff", &slow, &slow, "--shapes", "--limit", "1"]);
+    run.assert_parts(&["Operands", "float32[32, 32], 0.5, none"]);
     assert!(run.stdout.contains("1.000\n") && !run.stdout.contains("  *\n"), "{}", run.stdout);
 }
 
@@ -276,6 +278,30 @@ fn a_reproducer_names_the_operators_own_library() {
     let run = opsmith(&["profile", "repro", &file, "relu"]);
     assert_eq!(run.status, Some(2));
     let message = "error: no call of `relu` is in the profile\n  help: its operators are leak.Scalar\n";
+    assert_eq!(run.stderr, message);
+}
+
+#[test]
+fn a_reproducer_is_of_the_chosen_call() {
+    let files = Files::new("chosen");
+    let mut value = profile("a", 10_000);
+    // The first of the calls, which is the fastest, has other operands and another line.
+    let tensor = json!({"dtype": "float64", "item_bytes": 8, "sizes": [7], "strides": [2], "device": "cpu"});
+    let operands = json!({"args": [{"Tensor": tensor}, value["operands"][0]["args"][1], "None"], "outs": []});
+    value["operands"].as_array_mut().unwrap().push(operands);
+    value["texts"].as_array_mut().unwrap().push(json!("src/other.rs:3:1"));
+    value["events"][1][5] = json!(4);
+    value["events"][1][6] = json!(2);
+    let file = files.write("a.json", &value);
+    for choice in [["--operands", "float64[7]"], ["--site", "other.rs:3"]] {
+        let run = opsmith(&["profile", "repro", &file, "leak", choice[0], choice[1]]);
+        assert_fine(&run);
+        run.assert_parts(&["called at src/other.rs:3:1: 10.180 us", "operand(&[7], &[2], DType::F64)?"]);
+    }
+    let run = opsmith(&["profile", "repro", &file, "leak", "--operands", "[32", "--site", "other"]);
+    assert_eq!(run.status, Some(2));
+    let message = "error: no call of `leak` is like that\n  help: there are \
+                   float32[32, 32], 0.5, none at src/model.rs:12:20; float64[7], 0.5, none at src/other.rs:3:1\n";
     assert_eq!(run.stderr, message);
 }
 

@@ -165,6 +165,15 @@ fn steps_of_a_graph_have_the_places_of_the_traced_function() -> Result<(), Failu
     assert_nested(&profile);
     let steps: Vec<&Event> = profile.events.iter().filter(|event| event.kind == Kind::Step).collect();
     assert_eq!(steps.iter().map(|step| profile.name_of(step)).collect::<Vec<_>>(), ["mul.Tensor", "exp"]);
+    // A step tells its node, by the name that the graph's own table has for its result.
+    for step in &steps {
+        let (node, name, table) = (step.node.ok_or("no node")?, profile.name_of(step), graph.describe());
+        let row = table.lines().find(|line| line.starts_with(&format!("%{node} ")));
+        assert!(row.is_some_and(|row| row.contains(name)), "%{node} {name}\n{table}");
+        assert!(profile.slowest_table(9).contains(&format!("{name} (%{node})")));
+        let program = profile.repro(profile.slowest_call(name).ok_or("a step is not repeated")?)?;
+        assert!(program.contains(&format!("opsmith::call(\"{name}\", &args, &[])")), "{program}");
+    }
     for step in steps {
         assert_eq!(path(&profile, step)[0], "graph");
         assert!(profile.site_of(step).is_some_and(|site| site.starts_with(place)));

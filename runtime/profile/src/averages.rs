@@ -164,7 +164,7 @@ impl Profile {
         for &index in slowest.iter().take(count) {
             let event = &self.events[index];
             table.row(vec![
-                self.name_of(event).to_owned(),
+                self.title_of(event),
                 self.operands_of(event).map_or_else(String::new, |operands| operands.text()),
                 self.site_of(event).unwrap_or_default().to_owned(),
                 time(times[index]),

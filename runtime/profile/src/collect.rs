@@ -297,7 +297,10 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
         duration_ns: end_ns.min(profile.duration_ns).saturating_sub(start_ns),
         allocated,
         freed,
-        node: (record.node != 0).then_some(record.node),
+        node: match kind {
+            Kind::Step => record.node.checked_sub(1),
+            _ => (record.node != 0).then_some(record.node),
+        },
     }
 }
 

@@ -11,6 +11,8 @@ use crate::table::{Table, time};
 pub struct Diff {
     /// Names of both.
     pub names: [String; 2],
+    /// Whether operands tell rows apart.
+    pub by_shapes: bool,
     /// A row for each name that one of both has, those with the largest change of time first.
     pub rows: Vec<DiffRow>,
 }
@@ -63,18 +65,20 @@ impl Diff {
         };
         let mut rows: Vec<DiffRow> = keys.into_iter().map(row).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns[0].abs_diff(row.total_ns[1])));
-        Diff { names: [first.name.clone(), second.name.clone()], rows }
+        Diff { names: [first.name.clone(), second.name.clone()], by_shapes, rows }
     }
 
     /// The rows as text. `*` marks differences of more than 3 standard errors; without it, a ratio may be chance.
     pub fn table(&self) -> String {
-        let head = vec!["Name", "Operands", "Calls A", "Calls B", "Total A", "Total B", "B / A a call", ""];
-        let mut table = Table::new(head, 2);
+        let mut head = vec!["Name"];
+        head.extend(self.by_shapes.then_some("Operands"));
+        head.extend(["Calls A", "Calls B", "Total A", "Total B", "B / A a call", ""]);
+        let mut table = Table::new(head, 1 + usize::from(self.by_shapes));
         for row in &self.rows {
             let real = row.errors.is_some_and(|errors| errors.abs() > REAL);
-            table.row(vec![
-                row.name.clone(),
-                row.detail.clone(),
+            let mut cells = vec![row.name.clone()];
+            cells.extend(self.by_shapes.then(|| row.detail.clone()));
+            cells.extend([
                 row.calls[0].to_string(),
                 row.calls[1].to_string(),
                 time(row.total_ns[0]),
@@ -82,9 +86,10 @@ impl Diff {
                 row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
                 if real { "*".to_owned() } else { String::new() },
             ]);
+            table.row(cells);
         }
         format!(
-            "A: {}, B: {}\n{}* more than {REAL} standard errors apart\n",
+            "A: {}, B: {}\n{}* more than {REAL} standard errors apart, with {FEWEST} calls or more on both sides\n",
             self.names[0],
             self.names[1],
             table.text()

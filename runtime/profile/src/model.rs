@@ -122,7 +122,8 @@ pub struct Event {
     pub allocated: u64,
     /// Bytes that its thread freed meanwhile.
     pub freed: u64,
-    /// The node that a call was recorded as, or that an event of backward is; equal numbers belong together.
+    /// The node that a call was recorded as, or that an event of backward is; equal numbers belong together. Of a step, its node in
+    /// the graph: the number of its first result, `%5` in `Graph::describe`.
     pub node: Option<u64>,
 }
 
@@ -378,6 +379,14 @@ impl Profile {
     /// The name of an event.
     pub fn name_of(&self, event: &Event) -> &str {
         &self.texts[event.name as usize]
+    }
+
+    /// The name of an event; that of a step with its node.
+    pub(crate) fn title_of(&self, event: &Event) -> String {
+        match event.node.filter(|_| event.kind == Kind::Step) {
+            Some(node) => format!("{} (%{node})", self.name_of(event)),
+            None => self.name_of(event).to_owned(),
+        }
     }
 
     /// The site of an event, if it has one.

@@ -9,24 +9,29 @@ use crate::model::{Event, Kind, Profile, RecordedArg, TensorShape};
 use crate::table::time;
 
 impl Profile {
-    /// The slowest call of an operator: by its full name, or by its name without overload.
-    pub fn slowest_call(&self, name: &str) -> Option<&Event> {
-        let is = |event: &&Event| {
-            event.kind == Kind::Call
+    /// The calls of an operator and the steps of graphs that run it: by its full name, or by its name without overload.
+    pub fn calls_of(&self, name: &str) -> impl Iterator<Item = &Event> {
+        let is = move |event: &&Event| {
+            matches!(event.kind, Kind::Call | Kind::Step)
                 && self.operator_of(event).is_some_and(|op| {
                     op.name == name || op.name.split('.').next() == Some(name) || self.name_of(event) == name
                 })
         };
-        self.events.iter().filter(is).max_by_key(|event| event.duration_ns)
+        self.events.iter().filter(is)
     }
 
-    /// A Rust program that repeats a call and times it: `examples/NAME.rs` of a crate that depends on the operator's
+    /// The slowest of [`calls_of`](Profile::calls_of).
+    pub fn slowest_call(&self, name: &str) -> Option<&Event> {
+        self.calls_of(name).max_by_key(|event| event.duration_ns)
+    }
+
+    /// A Rust program that repeats a call, or a step of a graph, and times it: `examples/NAME.rs` of a crate that depends on the operator's
     /// library. Elements are random for floats and complex numbers, and 0 for others, which are valid as indices.
     ///
     /// # Errors
     /// If the event is no call, or its operands were not recorded or cannot be written as text.
     pub fn repro(&self, event: &Event) -> Result<String, ProfileError> {
-        let (Kind::Call, Some(operator)) = (event.kind, self.operator_of(event)) else {
+        let (Kind::Call | Kind::Step, Some(operator)) = (event.kind, self.operator_of(event)) else {
             return Err(ProfileError::new(
                 "only a call of an operator is repeated",
                 "choose one by its operator's name",

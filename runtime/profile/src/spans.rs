@@ -49,13 +49,13 @@ impl SpanListener for Reporter {
                 trace_span!(target: "opsmith", "transfer", from = %source.device(), to = %target.device())
             }
             Span::Backward { name, .. } => trace_span!(target: "opsmith", "backward", op = name),
-            Span::Step { op, site: StepSite::Unknown } => {
+            Span::Step { op, site: StepSite::Unknown, .. } => {
                 trace_span!(target: "opsmith", "step", op = op.name)
             }
-            Span::Step { op, site: StepSite::Here(site) } => {
+            Span::Step { op, site: StepSite::Here(site), .. } => {
                 trace_span!(target: "opsmith", "step", op = op.name, site = %site)
             }
-            Span::Step { op, site: StepSite::Elsewhere(site) } => {
+            Span::Step { op, site: StepSite::Elsewhere(site), .. } => {
                 trace_span!(target: "opsmith", "step", op = op.name, site)
             }
             Span::Phase { name } => trace_span!(target: "opsmith", "phase", op = name),

@@ -23,8 +23,9 @@ pub enum Span<'a> {
     Copy { source: &'a Tensor, target: &'a Tensor },
     /// The formulas of a recorded call, or another node of backward.
     Backward { name: &'a str, op: Option<&'static OpDef>, node: u64 },
-    /// A step of a graph, by the site of its call in the traced function.
-    Step { op: &'static OpDef, site: StepSite<'a> },
+    /// A step of a graph, by its node, whose number is that of its first result among the graph's tensors, and the site of its call in
+    /// the traced function.
+    Step { op: &'static OpDef, node: u32, site: StepSite<'a> },
     /// A part of a program's work that is no operator: a backward pass, a run of a graph.
     Phase { name: &'static str },
 }

@@ -93,7 +93,7 @@ fn pictures_and_reports_are_whole_and_escaped() -> Result<(), Failure> {
     // Nothing is loaded from elsewhere.
     assert!(!report.contains("src=") && !report.contains("href=") && !report.contains("@import"));
     let count = |text: &str, part: &str| text.matches(part).count();
-    for tag in ["table", "svg", "details", "div", "g", "script", "style"] {
+    for tag in ["main", "table", "svg", "details", "div", "g", "script", "style"] {
         let opened = count(&report, &format!("<{tag} ")) + count(&report, &format!("<{tag}>"));
         assert_eq!(opened, count(&report, &format!("</{tag}>")), "{tag}");
     }

@@ -289,7 +289,10 @@ fn describe<'a>(
 fn bare(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { kernel, op } => {
-            let _span = internals::open_span(|| Span::Step { op, site: step.site.of_span() });
+            let _span = internals::open_span(|| {
+                let node = step.outs.first().map_or(0, |out| out.0);
+                Span::Step { op, node, site: step.site.of_span() }
+            });
             let tensor = |id: TensorId| &tensors[id.index()];
             let (mut few, many): ([Arg<'_>; FEW], Scratch<Arg<'_>>);
             let args: &[Arg<'_>] = if step.args.len() <= FEW {

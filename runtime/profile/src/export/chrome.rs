@@ -131,7 +131,8 @@ impl Profile {
         }
         if let Some(node) = event.node {
             // As text: numbers of 64 bits are not those of JavaScript.
-            line.text(&format!(",\"Node\":\"{node:x}\""));
+            let node = if event.kind == Kind::Step { format!("%{node}") } else { format!("{node:x}") };
+            line.text(&format!(",\"Node\":\"{node}\""));
         }
         line.text("}}");
     }
@@ -155,9 +156,10 @@ impl Profile {
 
     /// Pairs of a call and the event of backward for its node.
     pub fn forward_of_backward(&self) -> Vec<(usize, usize)> {
+        let is_of_backward = |event: &Event| event.node.is_some() && event.kind != Kind::Step;
         let mut calls: HashMap<u64, usize> = HashMap::new();
         let mut order: Vec<usize> =
-            (0..self.events.len()).filter(|&event| self.events[event].node.is_some()).collect();
+            (0..self.events.len()).filter(|&event| is_of_backward(&self.events[event])).collect();
         // Numbers may be used again after a node is gone: the last call before counts.
         order.sort_by_key(|&event| self.events[event].start_ns);
         let mut pairs = Vec::new();

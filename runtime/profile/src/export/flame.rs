@@ -45,12 +45,7 @@ impl Profile {
 fn rectangle(node: &Tree, left: f64, width: f64, level: usize, whole: u64) -> String {
     let name =
         if node.kind == Some(Kind::Kernel) { format!("{} (kernel)", node.name) } else { node.name.clone() };
-    let room = ((width - 6.0) / CHARACTER).max(0.0) as usize;
-    let label = match name.chars().count() {
-        count if count <= room => name.clone(),
-        _ if room >= 4 => name.chars().take(room - 1).chain(['…']).collect(),
-        _ => String::new(),
-    };
+    let label = label(&name, width);
     let top = level as f64 * ROW;
     let title = format!(
         "{name}: {}, {}, self {}, {} calls",
@@ -70,4 +65,14 @@ fn rectangle(node: &Tree, left: f64, width: f64, level: usize, whole: u64) -> St
         top + 12.5,
         escaped(&label)
     )
+}
+
+/// As much of a name as a box has room for.
+pub(super) fn label(name: &str, width: f64) -> String {
+    let room = ((width - 6.0) / CHARACTER).max(0.0) as usize;
+    match name.chars().count() {
+        count if count <= room => name.to_owned(),
+        _ if room >= 4 => name.chars().take(room - 1).chain(['…']).collect(),
+        _ => String::new(),
+    }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use opsmith_runtime::internals;
 
+use super::flame::label;
 use super::text::{colour, escaped};
 use crate::averages::{AveragesRow, Group};
 use crate::error::ProfileError;
@@ -15,6 +16,8 @@ use crate::tree::Tree;
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
+/// The beginning of a picture, which scrolls in a window that is too narrow for its texts.
+pub(super) const PICTURE: &str = "<div class=\"picture\" tabindex=\"0\">";
 /// Width of charts in their own units.
 const WIDTH: f64 = 1200.0;
 /// Most rows of the table and boxes of the timeline, so that a browser stays quick.
@@ -45,14 +48,15 @@ impl Profile {
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{name}</title>\n\
-             <style>\n{STYLE}</style>\n<h1>{name}</h1>\n\
+             <style>\n{STYLE}</style>\n<main>\n<h1>{name}</h1>\n\
              <p>{}, {} events on {} {}.</p>\n{notes}\
              <h2>Operators</h2>\n{}\
              {}\
-             <h2>Flame graph</h2>\n<p>Width is time, the outermost calls are on top.</p>\n<div class=\"chart\">{}</div>\n\
+             <h2>Flame graph</h2>\n<p>Width is time, the outermost calls are on top.</p>\n\
+             {PICTURE}<div class=\"flame chart\">{}</div></div>\n\
              <h2>Timeline</h2>\n{}\
              <h2>Memory</h2>\n{}\
-             <h2>Call tree</h2>\n{}\
+             <h2>Call tree</h2>\n{}</main>\n\
              <script>\n{SCRIPT}</script>\n</html>\n",
             time(self.duration_ns),
             self.events.len(),
@@ -145,15 +149,15 @@ impl Profile {
             let height = f64::from(rows) * ROW + 4.0;
             let _ = write!(
                 text,
-                "<p>{}</p>\n<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" role=\"img\" \
-                 aria-label=\"Timeline of {}\" font-size=\"10\">\n",
+                "<p>{}</p>\n{PICTURE}<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" role=\"img\" \
+                 aria-label=\"Timeline of {}\" font-family=\"ui-monospace, monospace\" font-size=\"11\">\n",
                 escaped(&info.name),
                 escaped(&info.name)
             );
             for &event in longest.iter().filter(of_thread) {
                 text += &self.timeline_box(&self.events[event], f64::from(depth[event]) * ROW + 2.0);
             }
-            text += "</svg>\n";
+            text += "</svg></div>\n";
         }
         text += &self.device_timeline();
         text
@@ -170,15 +174,15 @@ impl Profile {
             let name = format!("{}, stream {}", self.devices[spans[0].device as usize], spans[0].stream);
             let _ = write!(
                 text,
-                "<p>{name}</p>\n<svg class=\"chart\" viewBox=\"0 0 {WIDTH} 20\" width=\"100%\" role=\"img\" \
-                 aria-label=\"Timeline of {name}\" font-size=\"10\">\n"
+                "<p>{name}</p>\n{PICTURE}<svg class=\"chart\" viewBox=\"0 0 {WIDTH} 20\" width=\"100%\" role=\"img\" \
+                 aria-label=\"Timeline of {name}\" font-family=\"ui-monospace, monospace\" font-size=\"11\">\n"
             );
             for span in spans {
                 let kernel = &self.events[span.event as usize];
                 let (start_ns, duration_ns) = (span.start_ns, span.duration_ns);
                 text += &self.timeline_box(&Event { start_ns, duration_ns, ..*kernel }, 2.0);
             }
-            text += "</svg>\n";
+            text += "</svg></div>\n";
         }
         text
     }
@@ -187,17 +191,26 @@ impl Profile {
         let scale = WIDTH / self.duration_ns.max(1) as f64;
         let (left, width) = (event.start_ns as f64 * scale, (event.duration_ns as f64 * scale).max(0.3));
         let name = self.name_of(event);
-        let title = match self.site_of(event) {
-            Some(site) => {
-                format!("{name}: {}, at {}, called at {site}", time(event.duration_ns), time(event.start_ns))
-            }
-            None => format!("{name}: {}, at {}", time(event.duration_ns), time(event.start_ns)),
+        let site = self.site_of(event).map_or_else(String::new, |site| format!(", called at {site}"));
+        let (duration, start) = (time(event.duration_ns), time(event.start_ns));
+        let title = format!("{}: {duration}, at {start}{site}", self.title_of(event));
+        let (class, opacity) = match event.kind {
+            Kind::Range => ("range", " fill-opacity=\"0.45\""),
+            _ => ("label", ""),
         };
-        let stroke = if event.kind == Kind::Range { " fill-opacity=\"0.45\"" } else { "" };
+        let text = match label(name, width) {
+            none if none.is_empty() => none,
+            shown => format!(
+                "<text class=\"{class}\" x=\"{:.2}\" y=\"{}\">{}</text>",
+                left + 3.0,
+                top + 11.0,
+                escaped(&shown)
+            ),
+        };
         format!(
-            "<rect x=\"{left:.2}\" y=\"{top}\" width=\"{width:.2}\" height=\"14\" rx=\"1.5\" fill=\"{}\"{stroke}><title>{}</title></rect>\n",
-            colour(name),
-            escaped(&title)
+            "<g><title>{}</title><rect x=\"{left:.2}\" y=\"{top}\" width=\"{width:.2}\" height=\"14\" rx=\"1.5\" fill=\"{}\"{opacity}/>{text}</g>\n",
+            escaped(&title),
+            colour(name)
         )
     }
 
@@ -228,9 +241,9 @@ impl Profile {
         path += &format!("H{WIDTH}");
         let mut text = format!(
             "<p>Peak: {} more than at the beginning, after {}.</p>\n\
-             <svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"Memory over time\" \
+             {PICTURE}<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"Memory over time\" \
              font-size=\"11\"><path class=\"curve\" d=\"{path}\"/><text x=\"4\" y=\"12\">{}</text>\
-             <text x=\"4\" y=\"{}\">{}</text></svg>\n",
+             <text x=\"4\" y=\"{}\">{}</text></svg></div>\n",
             bytes(timeline.peak.1),
             time(timeline.peak.0),
             bytes(most),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use super::html::PICTURE;
 use super::text::{colour, escaped};
 use crate::averages::{AveragesRow, Group};
 use crate::axis::{Axis, grid};
@@ -139,7 +140,7 @@ fn picture(label: &str, points: &[Point], copies: f64, peak: f64) -> String {
     let x = Axis::of(points.iter().map(Point::intensity).chain([ridge]), LEFT, WIDTH - RIGHT);
     let y = Axis::of(points.iter().map(Point::rate).chain([peak]), HEIGHT - BOTTOM, TOP);
     let mut text = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"{label}\" font-size=\"11\">\n"
+        "{PICTURE}<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"{label}\" font-size=\"11\">\n"
     );
     text += &grid(&x, &y, "class=\"grid\"", |power| power.to_string(), |power| power.to_string());
     // Where memory bounds, the rate is the intensity times that of copies, down to the lower left corner.
@@ -178,7 +179,7 @@ fn picture(label: &str, points: &[Point], copies: f64, peak: f64) -> String {
     let _ = writeln!(
         text,
         "<text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\">operations a byte</text>\
-         <text x=\"12\" y=\"{:.1}\" transform=\"rotate(-90 12 {:.1})\" text-anchor=\"middle\">GFLOP/s</text>\n</svg>",
+         <text x=\"12\" y=\"{:.1}\" transform=\"rotate(-90 12 {:.1})\" text-anchor=\"middle\">GFLOP/s</text>\n</svg></div>",
         HEIGHT - 6.0,
         HEIGHT / 2.0,
         HEIGHT / 2.0

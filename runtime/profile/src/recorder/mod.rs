@@ -281,7 +281,7 @@ impl SpanListener for Recorder {
                 Span::Backward { name, op, .. } => {
                     Subject { op, name: ring.name(name), ..Subject::new(What::Backward) }
                 }
-                Span::Step { op, site } => {
+                Span::Step { op, site, .. } => {
                     let (site, elsewhere) = match site {
                         _ if !sites => (None, Name::NONE),
                         StepSite::Unknown => (None, Name::NONE),
@@ -292,8 +292,11 @@ impl SpanListener for Recorder {
                 }
                 Span::Phase { name } => Subject { name: ring.name(name), ..Subject::new(What::Range) },
             });
-            if let Span::Backward { node, .. } = *span {
-                local.note_node(node);
+            match *span {
+                Span::Backward { node, .. } => local.note_node(node),
+                // 0 is no node.
+                Span::Step { node, .. } => local.note_node(u64::from(node) + 1),
+                _ => {}
             }
         });
     }
@@ -337,7 +340,7 @@ impl Local {
         }
     }
 
-    /// Writes the node of backward into the innermost open span.
+    /// Writes the node of backward, or of a graph, into the innermost open span.
     fn note_node(&self, node: u64) {
         let Ok(open) = self.open.try_borrow() else { return };
         let Some(span) = open.last().filter(|span| span.session != 0 && span.occupies) else { return };

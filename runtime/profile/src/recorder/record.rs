@@ -72,7 +72,7 @@ pub(crate) struct Record {
     /// Bytes that the span's thread allocated and freed meanwhile; until it ends, those from the thread's first to the span.
     pub allocated: u64,
     pub freed: u64,
-    /// The node of backward: of a call, the one it was recorded as; 0 for none.
+    /// The node of backward: of a call, the one it was recorded as; of a step, its node in the graph and 1; 0 for none.
     pub node: u64,
 }
 
