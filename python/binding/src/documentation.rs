@@ -4,6 +4,7 @@
 //! reads, before its description. The stubs for type checkers are written from the same parameters.
 
 mod description;
+mod printed;
 mod words;
 
 use opsmith_runtime::op::{ArgDef, ArgKind, DefaultValue, OpDef};

@@ -10,6 +10,7 @@ use opsmith_runtime::op::{ElementType, OpDef};
 use opsmith_runtime::sample::{Sample, SampleValue};
 use opsmith_runtime::{Backend, DType};
 
+use super::printed::printed;
 use super::words::{OfOperator, sentence};
 use super::{argument_name, default, float, python_name, takes_out};
 use crate::call::Overloads;
@@ -212,7 +213,12 @@ fn example(text: &mut String, overloads: &Overloads, op: &OpDef, sample: &Sample
         }
         None => "opsmith",
     };
+    let mut session = printed(&name, op).filter(|_| overloads.spec.is_none()).peekable();
+    if !op.facts.deterministic && session.peek().is_some() {
+        text.push_str(">>> opsmith.manual_seed(1)\n");
+    }
     _ = writeln!(text, ">>> result = {module}.{name}({})", arguments.join(", "));
+    session.for_each(|line| _ = writeln!(text, "{line}"));
 }
 
 /// The value of a sample as Python writes it, with the functions of `opsmith.testing`.
