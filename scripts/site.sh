@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The documentation site in a browser: generates it, then runs scripts/site/check.mjs in headless Chromium: accessibility in
-# light and dark, the search by keyboard, filters and sorting of the coverage, narrow windows, no request to a network.
+# The documentation sites of the stock library and of a user's crate, and a profile's report, in a browser: generates them, then
+# runs scripts/site/check.mjs and report.mjs in headless Chromium: accessibility in light and dark, the search by keyboard, filters
+# and sorting, narrow windows, links, sizes, executed examples, no request to a network.
 #
 #   scripts/site.sh [FOLDER]    the site and screenshots are left in FOLDER, by default target/opsmith/site
 #
@@ -32,4 +33,9 @@ fi
 mkdir -p "$folder"
 opsmith() { cargo run --release --quiet --bin opsmith -- "$@"; }
 opsmith docs -o "$folder/site" ${OPSMITH_RESULTS_FOLDER:+--results "$OPSMITH_RESULTS_FOLDER"}
-OPSMITH_CHROMIUM=$chromium OPSMITH_SITE_TOOLS=$tools node scripts/site/check.mjs "$folder/site" "$folder/screenshots"
+opsmith docs examples/custom_op/ops.yaml -o "$folder/of-user"
+opsmith profile report scripts/site/work.profile.json -o "$folder/report.html"
+export OPSMITH_CHROMIUM=$chromium OPSMITH_SITE_TOOLS=$tools
+node scripts/site/check.mjs "$folder/site" "$folder/screenshots"
+node scripts/site/check.mjs "$folder/of-user" "$folder/screenshots/of-user"
+node scripts/site/report.mjs "$folder/report.html" "$folder/screenshots"

@@ -1,41 +1,13 @@
 // Tests of a generated site in headless Chromium, from files. In: the folder of the site, the folder for screenshots. Out: a
 // line for each test; status 1 if one fails.
-import { createRequire } from "node:module";
 import { existsSync, mkdirSync, readFileSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { accessible, check, close, errors, finish, open as openFile, requests, test } from "./browser.mjs";
 
 const [site, pictures] = process.argv.slice(2).map((path) => resolve(path));
-const require = createRequire(pathToFileURL(join(resolve(process.env.OPSMITH_SITE_TOOLS), "package.json")));
-const { chromium } = require("playwright-core");
-const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 mkdirSync(pictures, { recursive: true });
-
-const browser = await chromium.launch({ executablePath: process.env.OPSMITH_CHROMIUM, args: ["--no-sandbox"] });
-let failed = 0;
-const requests = [];
-const errors = [];
-
-const open = async (page, options = {}) => {
-  const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...options });
-  const tab = await context.newPage();
-  tab.on("request", (request) => { if (!/^(file|data):/.test(request.url())) requests.push(request.url()); });
-  tab.on("pageerror", (error) => errors.push(`${page}: ${error.message}`));
-  tab.on("console", (message) => { if (message.type() === "error") errors.push(`${page}: ${message.text()}`); });
-  await tab.goto(pathToFileURL(join(site, page)).href);
-  return tab;
-};
-const close = (tab) => tab.context().close();
-const test = async (name, body) => {
-  try {
-    await body();
-    console.log(`ok      ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAILED  ${name}: ${error.message.split("\n").slice(0, 12).join("\n        ")}`);
-  }
-};
-const check = (holds, message) => { if (!holds) throw new Error(message); };
+const open = (page, options) => openFile(join(site, page), options);
 
 // A page of each kind: the largest operator with most sections, one with a picture, the guide, coverage.
 const first = (folder, names) => names.map((name) => `${folder}/${name}.html`).find((page) => existsSync(join(site, page)))
@@ -57,10 +29,7 @@ for (const [kind, page] of Object.entries(pages)) {
     await test(`axe, ${kind}, ${scheme}`, async () => {
       const tab = await open(page, { colorScheme: scheme });
       await tab.screenshot({ path: join(pictures, `${kind}-${scheme}.png`) });
-      await tab.evaluate(axe);
-      const { violations } = await tab.evaluate(() => window.axe.run(document, { preload: false, runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
-      const told = violations.map((rule) => `${rule.id}: ${rule.help} ${rule.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
-      check(told.length === 0, told.join("\n"));
+      await accessible(tab);
       await close(tab);
     });
   }
@@ -84,9 +53,7 @@ await test("the search by keyboard: opens, forgives a mistake, moves, follows, c
   const titles = await tab.locator("#found li b").allTextContents();
   check(titles.some((title) => title.split(".")[0] === name), `${wrong} does not find ${name}: ${titles}`);
   await tab.screenshot({ path: join(pictures, "search.png") });
-  await tab.evaluate(axe);
-  const { violations } = await tab.evaluate(() => window.axe.run(document.querySelector("dialog"), { preload: false }));
-  check(violations.length === 0, violations.map((rule) => `${rule.id}: ${rule.nodes[0].html}`).join("\n"));
+  await accessible(tab, "dialog");
   await tab.keyboard.press("Escape");
   check(!(await tab.locator("dialog.finder").evaluate((dialog) => dialog.open)), "Escape does not close it");
   await tab.keyboard.press("Control+k");
@@ -157,11 +124,40 @@ if (existsSync(join(site, "assets/coverage-data.js"))) {
   });
 }
 
+const files = readdirSync(site, { recursive: true }).filter((file) => file.endsWith(".html"));
+const text = new Map(files.map((file) => [file, readFileSync(join(site, file), "utf8")]));
+const values = (html, name) => [...html.matchAll(new RegExp(` ${name}="([^"]*)"`, "g"))].map((found) => found[1]);
+
+await test("links lead to files and headings, pages have at most 200 kB", async () => {
+  const anchors = new Map([...text].map(([file, html]) => [file, new Set(values(html, "id"))]));
+  const wrong = [];
+  for (const [file, html] of text) {
+    if (Buffer.byteLength(html) > 200_000) wrong.push(`${file} has ${Buffer.byteLength(html)} bytes`);
+    for (const link of [...values(html, "href"), ...values(html, "src")]) {
+      if (/^(https|data):/.test(link)) continue;
+      const [path, anchor] = link.split("#");
+      const target = path === "" ? file : join(dirname(file), path);
+      if (!existsSync(join(site, target))) wrong.push(`${file}: ${link} leads nowhere`);
+      else if (anchor && !anchors.get(target)?.has(anchor)) wrong.push(`${file}: ${link} has no such heading`);
+    }
+  }
+  check(wrong.length === 0, `${wrong.length} mistakes\n${wrong.slice(0, 10).join("\n")}`);
+});
+
+if (existsSync(join(site, "assets/coverage-data.js"))) {
+  await test("every example of an operator was executed, and each operator for users has one", async () => {
+    const operators = [...text].filter(([file]) => file.startsWith("ops"));
+    const unexecuted = operators.filter(([, html]) => html.includes('class="soft unexecuted"')).map(([file]) => file);
+    check(unexecuted.length === 0, `${unexecuted.length} without output: ${unexecuted.slice(0, 10)}`);
+    const without = operators.filter(([, html]) => !html.includes('id="example"') && !html.includes("for formulas only"));
+    check(without.length === 0, `${without.length} without an example: ${without.slice(0, 10).map(([file]) => file)}`);
+  });
+}
+
 await test("no request to a network, no error of a script", async () => {
   check(requests.length === 0, requests.join("\n"));
   check(errors.length === 0, errors.join("\n"));
 });
 
-await browser.close();
 console.log(`screenshots in ${pictures}`);
-process.exit(failed ? 1 : 0);
+await finish();
