@@ -4,7 +4,7 @@ pub(crate) mod declared;
 mod lookup;
 
 pub use lookup::{Candidates, Named};
-pub use opsmith_core::{Operation, Words};
+pub use opsmith_core::{ExampleCall, ExampleTensor, Operation, Words};
 
 use crate::error::Result;
 use crate::op::OpDef;

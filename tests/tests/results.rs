@@ -4,15 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use opsmith::{DType, LIBRARY, Tensor, TensorOps, Value};
-use opsmith_codegen::emit::{WorkedExample, WorkedTensor, worked};
+use opsmith::{DOCUMENTATION, LIBRARY};
 use opsmith_codegen::model::Model;
 use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, Complex64, boxed, random};
-use opsmith_testing::calls::{tensors, with_tensors};
 use opsmith_testing::results::{self, CheckOutcome, VARIABLE};
-use opsmith_testing::{checks, of_each, report, runs_on_host};
+use opsmith_testing::{checks, examples, of_each, report, runs_on_host};
 use opsmith_tools::results::{Outcome, Results};
 
 fn stock() -> Model {
@@ -30,58 +27,18 @@ impl Drop for Folder {
     }
 }
 
-fn tensor(made: &WorkedTensor) -> opsmith::Result<Tensor> {
-    if made.dtype.is_complex() {
-        let numbers: Vec<Complex64> = made.numbers.iter().map(|x| Complex64::new(*x, x / 2.0)).collect();
-        return Tensor::from_slice(&numbers, &made.shape)?.to_dtype(made.dtype);
-    }
-    Tensor::from_slice(&made.numbers, &made.shape)?.to_dtype(made.dtype)
+/// The programs of the documentation; a run with `OPSMITH_RESULTS` records their output for the site.
+#[test]
+fn every_example_of_the_documentation_runs() {
+    examples::assert_run(&DOCUMENTATION);
 }
 
-/// The printed results of the program in an operator's documentation.
-fn output(op: &'static OpDef, example: &WorkedExample) -> opsmith::Result<String> {
-    let sample = &op.samples[example.sample];
-    let values = DType::ALL.into_iter().find_map(|dtype| sample.values(op, dtype).ok());
-    let values = values.expect("the values of a sample can be made");
-    let made = example.tensors.iter().map(tensor).collect::<opsmith::Result<Vec<_>>>()?;
-    assert_eq!(tensors(&values).len(), made.len(), "{}", op.name);
-    let values = with_tensors(&values, &made);
-    let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-    random::manual_seed(1);
-    let found = boxed::functional(op, &args)?;
-    let shown: Vec<String> = found.iter().map(printed).collect();
-    Ok(shown.join("\n"))
-}
-
-fn printed(value: &Value) -> String {
-    match value {
-        Value::Tensor(tensor) => tensor.to_string(),
-        Value::Tensors(list) => list.iter().map(Tensor::to_string).collect::<Vec<_>>().join("\n"),
-        other => format!("{other:?}"),
-    }
-}
-
-/// Records the example of each operator that has one; returns the names of those whose call fails.
-fn record_examples(model: &Model) -> Vec<String> {
-    let mut failed = Vec::new();
-    for op in LIBRARY.ops {
-        let entry = model.ops.iter().find(|entry| entry.name == op.name);
-        let Some(example) = entry.and_then(|entry| worked(entry, entry)) else { continue };
-        match output(op, &example) {
-            Ok(output) => results::record_example(op, &example.code, &output),
-            Err(error) => failed.push(format!("{} ({}): {}\n{error}", op.name, op.location, example.code)),
-        }
-    }
-    failed
-}
-
-/// The run that the test below starts; with `OPSMITH_RESULTS` set, it records the stock library for documents.
+/// The run that the test below starts.
 #[test]
 #[ignore = "records results; the test below runs it"]
 fn a_recorded_run() {
     report(&LIBRARY, checks::runs).assert_right();
-    let failed = record_examples(&stock());
-    assert!(failed.is_empty(), "{} examples:\n{}", failed.len(), failed.join("\n"));
+    every_example_of_the_documentation_runs();
 }
 
 #[test]

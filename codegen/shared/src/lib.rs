@@ -36,4 +36,4 @@ pub use kinds::{ArgKind, ArgType, ItemKind};
 pub use memory_format::MemoryFormat;
 pub use promotion::{can_cast, promote};
 pub use query::{Operation, Query};
-pub use words::Words;
+pub use words::{ExampleCall, ExampleTensor, Words};

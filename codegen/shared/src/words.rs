@@ -4,11 +4,13 @@
 
 use std::borrow::Cow;
 
+use crate::DType;
+
 /// Lines of Markdown, an item each.
 pub type Markdown = Cow<'static, str>;
 
 /// The sentences about an operator. Names and formulas are those of the spec.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Words {
     /// Its meaning as a formula: the expression of an element, or the composition of other operators.
     pub definition: Markdown,
@@ -20,11 +22,35 @@ pub struct Words {
     pub gradients: Markdown,
     /// A line for each condition whose violation is an error.
     pub errors: Markdown,
+    /// The program in the documentation of its function; none of an operator without samples, or of a spec that was loaded.
+    pub example: Option<ExampleCall>,
+}
+
+/// A program that calls an operator, with the values that it has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ExampleCall {
+    /// The program in Rust, without imports.
+    pub code: &'static str,
+    /// The number of the sample that has the values of the arguments that are not tensors.
+    pub sample: usize,
+    /// The tensors, in the order of the arguments.
+    pub tensors: &'static [ExampleTensor],
+}
+
+/// A tensor of a program.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ExampleTensor {
+    /// Its dtype.
+    pub dtype: DType,
+    /// Its sizes.
+    pub shape: &'static [i64],
+    /// Its elements in row-major order; those of complex numbers have half of each as imaginary part.
+    pub numbers: &'static [f64],
 }
 
 impl Words {
     /// Sentences of static data: definition, arguments, results, gradients, errors.
-    pub const fn of(texts: [&'static str; 5]) -> Words {
+    pub const fn of(texts: [&'static str; 5], example: Option<ExampleCall>) -> Words {
         let [definition, arguments, results, gradients, errors] = texts;
         Words {
             definition: Cow::Borrowed(definition),
@@ -32,6 +58,7 @@ impl Words {
             results: Cow::Borrowed(results),
             gradients: Cow::Borrowed(gradients),
             errors: Cow::Borrowed(errors),
+            example,
         }
     }
 }

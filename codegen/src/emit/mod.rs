@@ -207,7 +207,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Sentences about each operator, for documents in other languages.",
         siblings: &[],
-        imports: "library::Words",
+        imports: "{DType, library::{ExampleCall, ExampleTensor, Words}}",
         emit: words::emit,
     },
     Emitter {

@@ -59,6 +59,21 @@ fn formulas_are_as_recorded() {
 }
 
 #[test]
+fn rules_of_compositions_are_those_of_the_operator_that_gives_the_result() {
+    let model = model(
+        "edition: 1\nops:\n- {func: f(Tensor x) -> Tensor, doc: F., pointwise: x}\n\
+         - {func: g(Tensor y) -> Tensor, doc: G., decompose: f(f(y))}\n\
+         - {func: \"h(Tensor z, bool b) -> Tensor\", doc: H., decompose: \"if b { let twice = g(z); twice } else { z }\"}\n",
+    );
+    let of = |name: &str| {
+        let op = model.ops.iter().find(|op| op.name == name).unwrap();
+        emit::rules_of_results(op, &model).remove(0)
+    };
+    assert_eq!(of("g").shape, format!("that of `f`: {}", of("f").shape));
+    assert_eq!(of("h").dtype, format!("that of `f`: {} if `b`, else that of `z`", of("f").dtype));
+}
+
+#[test]
 fn words_and_sources_stand_beside_formulas() {
     let model = model(
         "edition: 1\nops:\n- func: f(Tensor x, int n) -> (Tensor, Tensor)\n  doc: F.\n  shape: [follow(x), \"[n, x.size(1)]\"]\n  \

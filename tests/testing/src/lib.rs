@@ -3,7 +3,7 @@
 //! A crate declares operators in its `ops.yaml`; a file of one line in its `tests` folder checks them all:
 //!
 //! ```ignore
-//! opsmith_testing::check_operators!(my_ops::LIBRARY);
+//! opsmith_testing::check_operators!(my_ops::LIBRARY, my_ops::DOCUMENTATION);
 //! ```
 //!
 //! With that, `cargo test` calls each operator of the library with the `samples` of its entry (or with generated
@@ -25,6 +25,7 @@
 //! | `saved_graphs_give_the_same_bits` | graphs that were saved and loaded |
 //! | `inferred_shapes_are_those_of_results` | inference from sizes, from symbols that are bound to several, and for inputs of unknown rank |
 //! | `odd_arguments_are_results_or_errors` | some thousand odd calls: no panic, abort, hang or unbounded memory |
+//! | `examples_of_the_documentation_run` | the program in each function's documentation; needs the second argument |
 //!
 //! Memory is counted by the program's allocator, so its test is a separate file:
 //! [`check_allocations!`](check_allocations) finds kernels that allocate memory in a repeated run of a graph.
@@ -42,6 +43,7 @@
 pub mod allocation;
 pub mod calls;
 pub mod checks;
+pub mod examples;
 pub mod fuzz;
 mod report;
 pub mod results;
@@ -53,13 +55,22 @@ pub use report::{Report, of_each, report, runs_on_host};
 
 /// Tests of every operator that a library declares; the head of this crate lists them.
 ///
-/// In a file of its own in a crate's `tests` folder; `my_ops` is the crate:
+/// In a file of its own in a crate's `tests` folder; `my_ops` is the crate. The second argument may be left out; with it, the
+/// programs of the documentation are tested as well, and a site that is made from the recorded results shows their output.
 ///
 /// ```ignore
-/// opsmith_testing::check_operators!(my_ops::LIBRARY);
+/// opsmith_testing::check_operators!(my_ops::LIBRARY, my_ops::DOCUMENTATION);
 /// ```
 #[macro_export]
 macro_rules! check_operators {
+    ($library:expr, $documentation:expr $(,)?) => {
+        $crate::check_operators! { $library }
+
+        #[test]
+        fn examples_of_the_documentation_run() {
+            $crate::examples::assert_run(&$documentation);
+        }
+    };
     ($library:expr $(,)?) => {
         $crate::check_operators! { @tests $library,
             operators_have_samples_that_run samples_run,

@@ -120,6 +120,8 @@ pub struct ExampleText {
     pub code: String,
     /// Its printed result; `None` if nothing ran it.
     pub output: Option<String>,
+    /// The reason why there is none, a sentence.
+    pub unexecuted: &'static str,
 }
 
 /// The dtypes of a backend.
@@ -378,7 +380,11 @@ fn example(op: &Op, meant: &Op, results: Option<&Results>) -> Option<ExampleText
         Some(example) => (example.code.clone(), Some(example.output.clone())),
         None => (worked()?, recorded(meant).map(|example| example.output.clone())),
     };
-    Some(ExampleText { code: highlight(&code, "rust"), output })
+    let unexecuted = match results {
+        Some(_) => "Not executed: the recorded test run has no output of it.",
+        None => "Not executed: this site was generated without results of a test run.",
+    };
+    Some(ExampleText { code: highlight(&code, "rust"), output, unexecuted })
 }
 
 /// The dtypes of the backends that compute it at all.

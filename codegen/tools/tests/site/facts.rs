@@ -2,13 +2,14 @@
 
 use opsmith_codegen::Config;
 use opsmith_codegen::analysis::fingerprint::fingerprint;
+use opsmith_codegen::config::Parent;
 use opsmith_codegen::emit;
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline;
 use opsmith_tools::results::Results;
 use opsmith_tools::site::{SiteFile, site};
 
-use super::{Folder, input, root, stock, stock_site};
+use super::{Folder, broken, input, root, stock, stock_site};
 
 /// The operators that users call, each with the one that it is another name of, or itself.
 fn public(ops: &[Op]) -> impl Iterator<Item = (&Op, &Op)> {
@@ -148,4 +149,21 @@ fn versions_are_on_the_page() {
         &text(&files, "ops/new.html"),
         &["Also found asnumpy.new", "Equal inputs may give other results."],
     );
+}
+
+/// An operator of a library that the spec builds on has a page in that library's site alone.
+#[test]
+fn another_name_of_an_operator_elsewhere_has_no_link() {
+    let spec = "edition: 1\nops:\n\
+        - {func: plus(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor, doc: Plus., alias_of: add.Tensor}\n";
+    let folder = Folder::new("elsewhere", &[("ops.yaml", spec)]);
+    let mut config = Config::new(folder.0.join("ops.yaml"));
+    config.parents.push(Parent::new(root().join("ops.yaml"), "opsmith"));
+    let checked = pipeline::check(&config).unwrap();
+    assert!(!checked.diagnostics.has_errors());
+    let files = site(&input(&checked, &config, &folder.0, None)).unwrap();
+    assert_eq!(broken(&files), [""; 0]);
+    let page = text(&files, "ops/plus.html");
+    assert_parts(&page, &["Another name of add.Tensor, an operator of a library that this one builds on."]);
+    assert_parts(&page, &["Not executed: this site was generated without results of a test run."]);
 }

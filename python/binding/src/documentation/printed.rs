@@ -29,5 +29,8 @@ static RECORDED: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
 /// The lines after the example of a function, whose call is that of an operator; none if nothing was recorded.
 pub fn printed(name: &str, op: &OpDef) -> impl Iterator<Item = &'static str> {
     let session = RECORDED.get(name).filter(|_| op.library.name == LIBRARY);
-    session.into_iter().flat_map(|session| session.lines()).map(|line| line.strip_prefix("    ").unwrap_or(line))
+    session
+        .into_iter()
+        .flat_map(|session| session.lines())
+        .map(|line| line.strip_prefix("    ").unwrap_or(line))
 }
