@@ -117,7 +117,9 @@ fn rust_files_parse_and_say_where_they_come_from() {
             if file.name.ends_with(".rs") {
                 syn::parse_file(&file.text).unwrap_or_else(|error| panic!("{}: {error}", file.name));
             }
-            let long = file.text.lines().find(|line| line.chars().count() > 300);
+            // A text of several sentences is one literal.
+            let is_text = |line: &str| line.trim_start().starts_with('"');
+            let long = file.text.lines().find(|line| line.chars().count() > 300 && !is_text(line));
             assert_eq!(long, None, "{}: a line that nobody can read", file.name);
         }
     }

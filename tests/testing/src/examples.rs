@@ -3,7 +3,7 @@
 //! In: the documentation of a library, which has the program of each operator with the values in it. Out: findings, and with
 //! `OPSMITH_RESULTS` the programs with their output.
 
-use opsmith::{DType, Tensor, Value};
+use opsmith::{DType, Tensor, TensorOps, Value};
 use opsmith_runtime::library::{Documentation, ExampleCall, ExampleTensor};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{Arg, Complex64, Error, boxed, random};

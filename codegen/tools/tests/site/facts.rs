@@ -155,7 +155,7 @@ fn versions_are_on_the_page() {
 #[test]
 fn another_name_of_an_operator_elsewhere_has_no_link() {
     let spec = "edition: 1\nops:\n\
-        - {func: plus(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor, doc: Plus., alias_of: add.Tensor}\n";
+        - {func: \"plus(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor\", doc: Plus., alias_of: add.Tensor}\n";
     let folder = Folder::new("elsewhere", &[("ops.yaml", spec)]);
     let mut config = Config::new(folder.0.join("ops.yaml"));
     config.parents.push(Parent::new(root().join("ops.yaml"), "opsmith"));

@@ -317,8 +317,8 @@ pub fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
 /// - `other`: Tensor
 ///
 /// # Results
-/// - shape as the composition gives it; dtype as the composition gives it
-/// - shape as the composition gives it; dtype as the composition gives it
+/// - shape that of `plus.Tensor`: `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype that of `plus.Tensor`: `promote(self, other, alpha)` (the operands' promoted dtype)
+/// - shape that of `grown`: `follow(self)` (the shape of the given input); dtype that of `grown`: `promote_float(self)` (the operands' promoted dtype; an integer result becomes the default float)
 /// - in terms of other operators: `{ let sum = plus.Tensor(self, other, 1); (sum, grown(sum, false)) }`
 ///
 /// # Gradients

@@ -115,7 +115,7 @@ mod generated {
     pub mod words {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
-        use ::opsmith::runtime::library::Words;
+        use ::opsmith::runtime::{DType, library::{ExampleCall, ExampleTensor, Words}};
         include!(concat!(env!("OUT_DIR"), "/opsmith/words.rs"));
     }
     /// The table of all operators, and calls by name.
