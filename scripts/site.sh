@@ -32,8 +32,9 @@ fi
 
 mkdir -p "$folder"
 opsmith() { cargo run --release --quiet --bin opsmith -- "$@"; }
-opsmith docs -o "$folder/site" ${OPSMITH_RESULTS_FOLDER:+--results "$OPSMITH_RESULTS_FOLDER"}
-opsmith docs examples/custom_op/ops.yaml -o "$folder/of-user"
+results=(${OPSMITH_RESULTS_FOLDER:+--results "$OPSMITH_RESULTS_FOLDER"})
+opsmith docs -o "$folder/site" "${results[@]}"
+opsmith docs examples/custom_op/ops.yaml -o "$folder/of-user" "${results[@]}"
 opsmith profile report scripts/site/work.profile.json -o "$folder/report.html"
 export OPSMITH_CHROMIUM=$chromium OPSMITH_SITE_TOOLS=$tools
 node scripts/site/check.mjs "$folder/site" "$folder/screenshots"

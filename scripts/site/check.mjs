@@ -146,7 +146,8 @@ await test("links lead to files and headings, pages have at most 200 kB", async 
 
 if (existsSync(join(site, "assets/coverage-data.js"))) {
   await test("every example of an operator was executed, and each operator for users has one", async () => {
-    const operators = [...text].filter(([file]) => file.startsWith("ops"));
+    // The results of another name of an operator of another library are in that library's site.
+    const operators = [...text].filter(([file, html]) => file.startsWith("ops") && !html.includes("an operator of a library that this one builds on"));
     const unexecuted = operators.filter(([, html]) => html.includes('class="soft unexecuted"')).map(([file]) => file);
     check(unexecuted.length === 0, `${unexecuted.length} without output: ${unexecuted.slice(0, 10)}`);
     const without = operators.filter(([, html]) => !html.includes('id="example"') && !html.includes("for formulas only"));
