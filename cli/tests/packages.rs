@@ -177,7 +177,7 @@ fn a_crate_builds_from_packages_alone() {
 
     user(&scratch, "of-packages", |_| format!("\"{}\"", env!("CARGO_PKG_VERSION")));
     let tests = cargo(&scratch.0.join("of-packages"), &["test", "--offline"], &target);
-    assert!(tests.contains("test result: ok. 14 passed; 0 failed"), "{tests}");
+    assert!(tests.contains("test result: ok. 15 passed; 0 failed"), "{tests}");
     let tree = cargo(&scratch.0.join("of-packages"), &["tree", "--offline", "--prefix", "none"], &target);
     // Only the crate itself comes from a folder.
     assert!(tree.lines().skip(1).all(|line| !line.contains("(/")), "{tree}");

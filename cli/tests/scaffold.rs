@@ -258,7 +258,7 @@ fn the_kernels_of_the_guide_pass_every_check() {
     let warnings = tests.stderr.lines().filter(|line| line.contains("warning"));
     let warnings: Vec<&str> = warnings.filter(|line| !line.contains("profile package spec")).collect();
     assert!(warnings.is_empty(), "{}", tests.stderr);
-    assert!(tests.stdout.contains("test result: ok. 14 passed; 0 failed"), "{}", tests.stdout);
+    assert!(tests.stdout.contains("test result: ok. 15 passed; 0 failed"), "{}", tests.stdout);
     // The device's kernel, where there is a compiler for it.
     if let Some(compiler) = std::env::var_os("OPSMITH_NVCC") {
         let compiled = Command::new(compiler)
@@ -279,7 +279,7 @@ fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
     let tests = cargo(&folder, &["test"]);
     assert_eq!(tests.status, Some(0), "{}{}", tests.stdout, tests.stderr);
     assert!(tests.stdout.contains("test result: ok. 4 passed; 0 failed"), "{}", tests.stdout);
-    assert!(tests.stdout.contains("test result: ok. 14 passed; 0 failed"), "{}", tests.stdout);
+    assert!(tests.stdout.contains("test result: ok. 15 passed; 0 failed"), "{}", tests.stdout);
     the_checks_find_what_is_wrong(&scratch, &folder);
     an_operator_is_compared_over_sizes(&scratch, &folder);
 
