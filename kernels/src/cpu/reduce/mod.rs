@@ -7,7 +7,9 @@
 
 mod extreme;
 pub(super) mod fold;
+mod loops;
 mod norm;
+mod plan;
 pub(super) mod position;
 mod running;
 pub(super) mod scan;
