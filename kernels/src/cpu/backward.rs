@@ -8,6 +8,8 @@ use opsmith_runtime::view::Positions;
 use opsmith_runtime::{Dims, Element, Error, Layout, Result, Scalar, Scratch, View, ViewMut};
 
 use super::copy::copy_into;
+use super::fill::fill_with;
+use super::join::layout;
 use super::reduce;
 use super::strides::expect_sizes;
 use crate::math::{Number, conj};
@@ -68,8 +70,8 @@ pub fn split_with_sizes_backward<T: Element>(
     dim: i64,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let whole = layout_of(&out);
-    put_parts(grads, views::parts_of_sizes(&whole, split_sizes, dim)?, out)
+    let whole = layout(out.sizes(), out.strides());
+    put_parts(grads, &mut views::parts_of_sizes(&whole, split_sizes, dim)?, out)
 }
 
 /// The gradient of `unbind`: the slices one after the other, zeros for those without gradient.
@@ -81,28 +83,35 @@ pub fn unbind_backward<T: Element>(
     dim: i64,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let whole = layout_of(&out);
-    put_parts(grads, views::slices(&whole, dim)?, out)
+    let whole = layout(out.sizes(), out.strides());
+    put_parts(grads, &mut views::slices(&whole, dim)?, out)
 }
 
+#[inline(never)]
 fn put_parts<T: Element>(
     grads: &[Option<View<'_, T>>],
-    parts: impl ExactSizeIterator<Item = Result<Layout>>,
+    parts: &mut dyn ExactSizeIterator<Item = Result<Layout>>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     check_count(grads.len(), parts.len())?;
     for (grad, part) in grads.iter().zip(parts) {
-        let part = part?;
-        if part.numel() == 0 {
-            continue;
-        }
-        let mut piece = part_of(&mut out, &part);
-        match grad {
-            Some(grad) => copy_into(grad, &mut piece)?,
-            None => piece.write(std::iter::repeat(T::default()))?,
-        }
+        // SAFETY: elements are moved, or zero.
+        put_bits(grad.map(View::bits).as_ref(), &part?, unsafe { out.bits() })?;
     }
     Ok(())
+}
+
+/// Copies a gradient to its part of the output; one that is not there is zero.
+#[inline(never)]
+fn put_bits<B: Element>(grad: Option<&View<'_, B>>, part: &Layout, mut out: ViewMut<'_, B>) -> Result<()> {
+    if part.numel() == 0 {
+        return Ok(());
+    }
+    let mut piece = part_of(&mut out, part);
+    match grad {
+        Some(grad) => copy_into(grad, &mut piece),
+        None => piece.write(std::iter::repeat(B::default())),
+    }
 }
 
 /// Refuses gradients for another number of pieces.
@@ -128,9 +137,9 @@ pub fn unfold_backward<T: Element<Compute: Arithmetic>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     wrap_dim(dim, out.dim())?;
-    let windows = views::unfold(&layout_of(&out), dim, size, step)?;
+    let windows = views::unfold(&layout(out.sizes(), out.strides()), dim, size, step)?;
     expect_sizes(grad_in.sizes(), &windows.sizes)?;
-    out.write(std::iter::repeat_n(T::default(), out.numel()))?;
+    fill_with(&mut out, T::default());
     for (position, element) in Positions::new(&windows.sizes, &windows.strides).zip(grad_in.iter()) {
         // SAFETY: `unfold` shows elements of the output only, all of them written above.
         unsafe {
@@ -284,10 +293,6 @@ pub fn cumprod_backward<T: Element<Compute: Number>>(
         }
     }
     out.write(result)
-}
-
-fn layout_of<T: Element>(out: &ViewMut<'_, T>) -> Layout {
-    Layout { sizes: out.sizes().into(), strides: out.strides().into(), offset: 0 }
 }
 
 /// Part of an output; the layout comes from a view function, which stays inside its input.

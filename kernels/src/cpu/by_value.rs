@@ -4,6 +4,7 @@
 use opsmith_runtime::{Element, Error, Layout, Result, Scalar, Scratch, View, ViewMut};
 
 use super::copy::copy_into;
+use super::join::layout;
 use super::sort::SortKey;
 use super::strides::expect_sizes;
 use crate::views;
@@ -13,9 +14,14 @@ use crate::views;
 /// # Errors
 /// If the output has not as many.
 pub fn reshape<T: Element>(self_: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
-    expect_sizes(&[out.numel() as i64], &[self_.numel() as i64])?;
     // SAFETY: elements are moved.
-    unsafe { out.bits() }.write(self_.bits().iter())
+    reshape_bits(self_.bits(), unsafe { out.bits() })
+}
+
+#[inline(never)]
+fn reshape_bits<B: Element>(self_: View<'_, B>, mut out: ViewMut<'_, B>) -> Result<()> {
+    expect_sizes(&[out.numel() as i64], &[self_.numel() as i64])?;
+    out.write(self_.iter())
 }
 
 /// A tensor repeated along each dimension.
@@ -50,8 +56,19 @@ pub fn slice<T: Element>(
     step: i64,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let layout = Layout { sizes: self_.sizes().into(), strides: self_.strides().into(), offset: 0 };
-    let part = views::slice(&layout, dim, start.iter().next(), end.iter().next(), step)?;
+    let layout = layout(self_.sizes(), self_.strides());
+    let part = views::slice(&layout, dim, first(&start), first(&end), step)?;
+    // SAFETY: elements are moved.
+    slice_bits(self_.bits(), &part, unsafe { out.bits() })
+}
+
+#[inline(never)]
+fn first(numbers: &View<'_, i64>) -> Option<i64> {
+    numbers.iter().next()
+}
+
+#[inline(never)]
+fn slice_bits<B: Element>(self_: View<'_, B>, part: &Layout, mut out: ViewMut<'_, B>) -> Result<()> {
     expect_sizes(out.sizes(), &part.sizes)?;
     let first = self_.as_ptr().wrapping_offset(part.offset as isize);
     // SAFETY: a slice reaches only elements of its source.

@@ -126,14 +126,16 @@ fn copy_bits<B: Element>(source: &View<'_, B>, out: &mut ViewMut<'_, B>) -> Resu
 /// # Errors
 /// None: the buffer has as many elements.
 pub(crate) fn with_slice<T: Element>(out: &mut ViewMut<'_, T>, body: impl FnOnce(&mut [T])) -> Result<()> {
-    if out.is_contiguous() {
+    let (is_contiguous, mut buffer) = (out.is_contiguous(), Scratch::new());
+    // One call, since each place of a call is compiled.
+    body(if is_contiguous {
         // A view that is contiguous has a slice; the empty one stands for no elements.
-        body(out.as_mut_slice().unwrap_or(&mut []));
-        return Ok(());
-    }
-    let mut elements = Scratch::filled(T::default(), out.numel());
-    body(&mut elements);
-    out.write(elements)
+        out.as_mut_slice().unwrap_or(&mut [])
+    } else {
+        buffer.resize(out.numel(), T::default());
+        &mut buffer[..]
+    });
+    if is_contiguous { Ok(()) } else { out.write(buffer) }
 }
 
 /// As [`with_slice`], for several outputs.

@@ -42,18 +42,46 @@ pub fn arange<T: Element>(start: Scalar, step: Scalar, mut out: ViewMut<'_, T>) 
 /// Source: PyTorch counts the second half from `end`, so that both ends are exact.
 pub fn linspace<T: Element>(start: Scalar, end: Scalar, steps: i64, mut out: ViewMut<'_, T>) -> Result<()> {
     expect_sizes(out.sizes(), &[steps])?;
-    let (start, end) = (start.to_complex(), end.to_complex());
-    let step = (end - start) / (steps - 1).max(1) as f64;
-    let value = |i: i64| -> Complex64 {
+    let between = Between::new(start, end, steps);
+    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(between.number(i)))))
+}
+
+/// Evenly spaced numbers.
+struct Between {
+    start: Complex64,
+    end: Complex64,
+    step: Complex64,
+    steps: i64,
+}
+
+impl Between {
+    fn new(start: Scalar, end: Scalar, steps: i64) -> Between {
+        let (start, end) = (start.to_complex(), end.to_complex());
+        Between { start, end, step: (end - start) / (steps - 1).max(1) as f64, steps }
+    }
+
+    /// One of them, from whichever end is nearer.
+    #[inline(never)]
+    fn number(&self, i: i64) -> Complex64 {
         if i == 0 {
-            start
-        } else if i < steps / 2 {
-            start + step * i as f64
+            self.start
+        } else if i < self.steps / 2 {
+            self.start + self.step * i as f64
         } else {
-            end - step * (steps - 1 - i) as f64
+            self.end - self.step * (self.steps - 1 - i) as f64
         }
-    };
-    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(value(i)))))
+    }
+
+    /// The power of a base to one of them.
+    #[inline(never)]
+    fn power(&self, base: f64, i: i64) -> Complex64 {
+        let exponent = if i == 0 { self.start + self.step * 0.0 } else { self.number(i) };
+        if exponent.im == 0.0 {
+            Complex64::new(base.powf(exponent.re), 0.0)
+        } else {
+            Complex64::new(base, 0.0).powc(exponent)
+        }
+    }
 }
 
 /// The powers of `base` to evenly spaced numbers, both ends included: `logspace(0, 2, 3, 10)` is `[1, 10, 100]`.
@@ -65,19 +93,8 @@ pub fn logspace<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), &[steps])?;
-    let (start, end) = (start.to_complex(), end.to_complex());
-    let step = (end - start) / (steps - 1).max(1) as f64;
-    let exponent = |i: i64| {
-        if i == 0 || i < steps / 2 { start + step * i as f64 } else { end - step * (steps - 1 - i) as f64 }
-    };
-    let power = |exponent: Complex64| {
-        if exponent.im == 0.0 {
-            Complex64::new(base.powf(exponent.re), 0.0)
-        } else {
-            Complex64::new(base, 0.0).powc(exponent)
-        }
-    };
-    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(power(exponent(i))))))
+    let between = Between::new(start, end, steps);
+    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(between.power(base, i)))))
 }
 
 /// Row and column of each element of a lower triangle, as two rows; `offset` moves the boundary to the right.
@@ -118,10 +135,16 @@ pub fn eye<T: Element>(n: i64, out: ViewMut<'_, T>) -> Result<()> {
 
 /// Ones on the diagonal of a matrix with `n` rows and `m` columns.
 pub fn eye_m<T: Element>(n: i64, m: i64, mut out: ViewMut<'_, T>) -> Result<()> {
-    expect_sizes(out.sizes(), &[n, m])?;
-    fill_with(&mut out, T::default());
-    let step = out.strides()[0] + out.strides()[1];
     let one = T::from_scalar(Scalar::Int(1));
+    // SAFETY: the values are a one and zeros, and a type's bits have its size.
+    unsafe { eye_bits(n, m, std::mem::transmute_copy::<T, T::Bits>(&one), out.bits()) }
+}
+
+#[inline(never)]
+fn eye_bits<B: Element>(n: i64, m: i64, one: B, mut out: ViewMut<'_, B>) -> Result<()> {
+    expect_sizes(out.sizes(), &[n, m])?;
+    fill_with(&mut out, B::default());
+    let step = out.strides()[0] + out.strides()[1];
     for i in 0..n.min(m) {
         // SAFETY: the diagonal's positions are positions of the output.
         unsafe { out.set(i * step, one) }

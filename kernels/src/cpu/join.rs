@@ -16,20 +16,26 @@ pub fn cat<T: Element>(tensors: &[View<'_, T>], dim: i64, mut out: ViewMut<'_, T
     let dim = wrap_dim(dim, out.dim())?;
     let mut start = 0;
     for tensor in tensors.iter().filter(|tensor| tensor.numel() > 0) {
-        let mut sizes: Dims = out.sizes().into();
-        if let (Some(size), Some(&own)) = (sizes.get_mut(dim), tensor.sizes().get(dim)) {
-            *size = own;
-        }
-        expect_sizes(tensor.sizes(), &sizes)?;
-        let part = views::narrow(&layout_of(&out), dim as i64, start, sizes[dim])?;
-        start += sizes[dim];
-        copy_into(tensor, &mut part_of(&mut out, &part))?;
+        let part = part_of_size(&layout_of(&out), tensor.sizes(), dim, start)?;
+        start += part.sizes[dim];
+        // SAFETY: elements are moved.
+        replace_bits(&tensor.bits(), &part, unsafe { out.bits() })?;
     }
     let mut sizes: Dims = out.sizes().into();
     if let Some(size) = sizes.get_mut(dim) {
         *size = start;
     }
     expect_sizes(out.sizes(), &sizes)
+}
+
+/// The place of a tensor in the output from an index along a dimension on.
+fn part_of_size(out: &Layout, tensor: &[i64], dim: usize, start: i64) -> Result<Layout> {
+    let mut sizes = out.sizes.clone();
+    if let (Some(size), Some(&own)) = (sizes.get_mut(dim), tensor.get(dim)) {
+        *size = own;
+    }
+    expect_sizes(tensor, &sizes)?;
+    views::narrow(out, dim as i64, start, sizes[dim])
 }
 
 /// Puts `src` in the place of one slice: `select(dim, index)`.
@@ -78,21 +84,30 @@ pub fn diagonal_scatter<T: Element>(
 }
 
 fn replace_part<T: Element>(src: &View<'_, T>, part: &Layout, out: &mut ViewMut<'_, T>) -> Result<()> {
+    // SAFETY: elements are moved.
+    replace_bits(&src.bits(), part, unsafe { out.bits() })
+}
+
+#[inline(never)]
+fn replace_bits<B: Element>(src: &View<'_, B>, part: &Layout, mut out: ViewMut<'_, B>) -> Result<()> {
     if part.numel() == 0 {
         return Ok(());
     }
-    copy_into(src, &mut part_of(out, part))
-}
-
-fn layout_of<T: Element>(out: &ViewMut<'_, T>) -> Layout {
-    Layout { sizes: out.sizes().into(), strides: out.strides().into(), offset: 0 }
-}
-
-/// Part of an output; the layout comes from a view function, which stays inside its input.
-fn part_of<'a, T: Element>(out: &'a mut ViewMut<'_, T>, part: &'a Layout) -> ViewMut<'a, T> {
     let start = out.as_mut_ptr().wrapping_offset(part.offset as isize);
-    // SAFETY: the part's elements are elements of `out`, which is borrowed uniquely meanwhile.
-    unsafe { ViewMut::from_raw(start, &part.sizes, &part.strides) }
+    // SAFETY: the layout comes from a view function, which stays inside its input, the output; that is borrowed uniquely
+    // meanwhile.
+    let mut part = unsafe { ViewMut::from_raw(start, &part.sizes, &part.strides) };
+    copy_into(src, &mut part)
+}
+
+#[inline(always)]
+fn layout_of<T: Element>(out: &ViewMut<'_, T>) -> Layout {
+    layout(out.sizes(), out.strides())
+}
+
+/// A layout from the start of memory on.
+pub(super) fn layout(sizes: &[i64], strides: &[i64]) -> Layout {
+    Layout { sizes: sizes.into(), strides: strides.into(), offset: 0 }
 }
 
 #[cfg(test)]

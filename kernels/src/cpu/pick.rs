@@ -5,6 +5,7 @@ use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::copy::copy_into;
+use super::fill::fill_with;
 use super::strides::{broadcast_strides, expect_sizes};
 use crate::infer;
 use crate::math::truth;
@@ -14,13 +15,7 @@ use crate::math::truth;
 /// # Errors
 /// If the shapes do not fit together.
 pub fn stack<T: Element>(tensors: &[View<'_, T>], dim: i64, mut out: ViewMut<'_, T>) -> Result<()> {
-    let dim = wrap_dim(dim, out.dim())?;
-    let (mut sizes, mut strides): (Dims, Dims) = (out.sizes().into(), out.strides().into());
-    if dim >= sizes.len() || sizes[dim] != tensors.len() as i64 {
-        return Err(Error::shape(format!("{} tensors do not fill the output", tensors.len())));
-    }
-    sizes.remove(dim);
-    let step = strides.remove(dim);
+    let (sizes, strides, step) = slice_of(out.sizes(), out.strides(), dim, tensors.len())?;
     for (number, tensor) in tensors.iter().enumerate() {
         expect_sizes(tensor.sizes(), &sizes)?;
         let start = out.as_mut_ptr().wrapping_offset(step as isize * number as isize);
@@ -28,6 +23,18 @@ pub fn stack<T: Element>(tensors: &[View<'_, T>], dim: i64, mut out: ViewMut<'_,
         copy_into(tensor, &mut unsafe { ViewMut::from_raw(start, &sizes, &strides) })?;
     }
     Ok(())
+}
+
+/// Sizes and strides of each slice along a dimension, and the elements from one slice to the next.
+fn slice_of(sizes: &[i64], strides: &[i64], dim: i64, count: usize) -> Result<(Dims, Dims, i64)> {
+    let dim = wrap_dim(dim, sizes.len())?;
+    let (mut sizes, mut strides): (Dims, Dims) = (sizes.into(), strides.into());
+    if dim >= sizes.len() || sizes[dim] != count as i64 {
+        return Err(Error::shape(format!("{count} tensors do not fill the output")));
+    }
+    sizes.remove(dim);
+    let step = strides.remove(dim);
+    Ok((sizes, strides, step))
 }
 
 /// A tensor repeated along each dimension: `[1, 2]` twice is `[1, 2, 1, 2]`.
@@ -80,6 +87,12 @@ impl Repetitions {
 /// # Errors
 /// If a dimension is out of range.
 pub fn flip<T: Element>(self_: View<'_, T>, dims: &[i64], mut out: ViewMut<'_, T>) -> Result<()> {
+    // SAFETY: elements are moved.
+    flip_bits(self_.bits(), dims, unsafe { out.bits() })
+}
+
+#[inline(never)]
+fn flip_bits<B: Element>(self_: View<'_, B>, dims: &[i64], mut out: ViewMut<'_, B>) -> Result<()> {
     expect_sizes(out.sizes(), self_.sizes())?;
     if self_.numel() == 0 {
         return Ok(());
@@ -113,6 +126,7 @@ pub fn roll<T: Element>(
     roll_bits(self_.bits(), shifts, dims, unsafe { out.bits() })
 }
 
+#[inline(never)]
 fn roll_bits<B: Element>(
     self_: View<'_, B>,
     shifts: &[i64],
@@ -170,13 +184,19 @@ pub fn constant_pad_nd<T: Element>(
     value: Scalar,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let value = T::from_scalar(value);
+    if pad.iter().any(|&pad| pad > 0) {
+        fill_with(&mut out, T::from_scalar(value));
+    }
+    // SAFETY: elements are moved.
+    pad_bits(self_.bits(), pad, unsafe { out.bits() })
+}
+
+/// Copies the rest of the input after cutting to its place in the output.
+#[inline(never)]
+fn pad_bits<B: Element>(self_: View<'_, B>, pad: &[i64], mut out: ViewMut<'_, B>) -> Result<()> {
     let rank = self_.dim();
     if !pad.len().is_multiple_of(2) || pad.len() / 2 > rank || out.dim() != rank {
         return Err(Error::shape("there are not two numbers for each padded dimension"));
-    }
-    if pad.iter().any(|&pad| pad > 0) {
-        out.write(std::iter::repeat(value))?;
     }
     let mut sizes: Dims = self_.sizes().into();
     let (mut from, mut to) = (0, 0);
@@ -207,25 +227,29 @@ pub fn constant_pad_nd<T: Element>(
 /// # Errors
 /// If the output does not have a row for each of them.
 pub fn nonzero<T: Element<Compute: Arithmetic>>(self_: View<'_, T>, mut out: ViewMut<'_, i64>) -> Result<()> {
-    let rank = self_.dim();
-    let mut indices = Scratch::new();
-    let mut index = Dims::from_elem(0, rank);
-    let mut found = 0;
+    let (mut indices, mut found) = (Scratch::new(), 0);
+    let mut index = Dims::from_elem(0, self_.dim());
     for element in self_.iter() {
         if truth(element.to_compute()) {
             indices.extend_from_slice(&index);
             found += 1;
         }
-        for dim in (0..rank).rev() {
-            index[dim] += 1;
-            if index[dim] < self_.sizes()[dim] {
-                break;
-            }
-            index[dim] = 0;
-        }
+        advance(&mut index, self_.sizes());
     }
-    expect_sizes(out.sizes(), &[found, rank as i64])?;
+    expect_sizes(out.sizes(), &[found, self_.dim() as i64])?;
     out.write(indices)
+}
+
+/// The next index in row-major order.
+#[inline]
+fn advance(index: &mut [i64], sizes: &[i64]) {
+    for (index, size) in index.iter_mut().zip(sizes).rev() {
+        *index += 1;
+        if *index < *size {
+            break;
+        }
+        *index = 0;
+    }
 }
 
 /// The elements where the mask holds, both broadcast, in row-major order.
@@ -241,6 +265,7 @@ pub fn masked_select<T: Element>(
     masked_select_bits(self_.bits(), mask, unsafe { out.bits() })
 }
 
+#[inline(never)]
 fn masked_select_bits<B: Element>(
     self_: View<'_, B>,
     mask: View<'_, bool>,
@@ -284,6 +309,7 @@ pub fn masked_scatter_backward<T: Element>(
     masked_scatter_backward_bits(grad_output.bits(), mask, unsafe { out.bits() })
 }
 
+#[inline(never)]
 fn masked_scatter_backward_bits<B: Element>(
     grad_output: View<'_, B>,
     mask: View<'_, bool>,

@@ -26,6 +26,7 @@ pub fn index<T: Element>(
     index_bits(self_.bits(), indices, unsafe { out.bits() })
 }
 
+#[inline(never)]
 fn index_bits<B: Element>(
     self_: View<'_, B>,
     indices: &[Option<Untyped<'_>>],
@@ -61,28 +62,45 @@ pub fn index_put<T: Element<Compute: Arithmetic>>(
     accumulate: bool,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let (sizes, data): (Dims, Dims) = (out.sizes().into(), out.strides().into());
-    let places = Places::new(&sizes, &data, indices)?;
-    let strides = broadcast_strides(values.sizes(), values.strides(), &places.result.sizes)?;
-    let Paths { pairs, rest, row } = places.against(&places.result.sizes, &strides)?;
+    let data = (out.sizes(), out.strides());
+    let paths = Paths::of_values(data, (values.sizes(), values.strides()), indices)?;
+    if !accumulate {
+        // SAFETY: elements are moved.
+        put_bits(values.bits(), &paths, unsafe { out.bits() });
+        return Ok(());
+    }
+    let Paths { pairs, rest, row } = &paths;
     let (source, target) = (values.as_ptr(), out.as_mut_ptr());
     let add = |old: T, new: T| T::from_compute(Arithmetic::add(old.to_compute(), new.to_compute()));
     for (data, result) in pairs {
-        for [to, from] in Walk::new(&rest) {
+        for [to, from] in Walk::new(rest) {
             let ([to_step, from_step], length) = (row.steps, row.size as usize);
             // SAFETY: rows of the views, since the indices were checked.
             unsafe {
                 let (source, target) =
                     (source.offset((result + from) as isize), target.offset((data + to) as isize));
-                if accumulate {
-                    join_row(source, from_step, target, to_step, length, add);
-                } else {
-                    join_row(source, from_step, target, to_step, length, |_, new| new);
-                }
+                join_row(source, from_step, target, to_step, length, add);
             }
         }
     }
     Ok(())
+}
+
+#[inline(never)]
+fn put_bits<B: Element>(values: View<'_, B>, paths: &Paths, mut out: ViewMut<'_, B>) {
+    let (source, target) = (values.as_ptr(), out.as_mut_ptr());
+    for (data, result) in &paths.pairs {
+        for [to, from] in Walk::new(&paths.rest) {
+            let ([to_step, from_step], length) = (paths.row.steps, paths.row.size as usize);
+            // SAFETY: rows of the views, since the indices were checked. Those of the output may be one element, which the
+            // last value stays in.
+            unsafe {
+                let (source, target) =
+                    (source.offset((result + from) as isize), target.offset((data + to) as isize));
+                join_row(source, from_step, target, to_step, length, |_, new| new);
+            }
+        }
+    }
 }
 
 /// Where index tensors lead in a data tensor.
@@ -102,6 +120,19 @@ struct Paths {
     rest: Axes<2>,
     /// The last of them.
     row: Axis<2>,
+}
+
+impl Paths {
+    /// Those of values, given by sizes and strides, that are put into data.
+    fn of_values(
+        data: (&[i64], &[i64]),
+        values: (&[i64], &[i64]),
+        indices: &[Option<Untyped<'_>>],
+    ) -> Result<Paths> {
+        let places = Places::new(data.0, data.1, indices)?;
+        let strides = broadcast_strides(values.0, values.1, &places.result.sizes)?;
+        places.against(&places.result.sizes, &strides)
+    }
 }
 
 impl<'a> Places<'a> {

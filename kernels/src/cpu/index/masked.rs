@@ -20,6 +20,7 @@ pub fn masked_scatter<T: Element>(
     masked_scatter_bits(self_.bits(), mask, source.bits(), unsafe { out.bits() })
 }
 
+#[inline(never)]
 fn masked_scatter_bits<B: Element>(
     self_: View<'_, B>,
     mask: View<'_, bool>,

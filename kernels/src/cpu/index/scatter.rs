@@ -30,6 +30,7 @@ pub fn gather<T: Element>(
     gather_bits(self_.bits(), dim, index, unsafe { out.bits() })
 }
 
+#[inline(never)]
 fn gather_bits<B: Element>(
     self_: View<'_, B>,
     dim: i64,
@@ -92,6 +93,7 @@ pub fn scatter_value<T: Element>(
     put(dim, &index, &src.bits(), unsafe { out.bits() })
 }
 
+#[inline(never)]
 fn put<B: Element>(dim: i64, index: &View<'_, i64>, src: &View<'_, B>, out: ViewMut<'_, B>) -> Result<()> {
     scatter_with(dim, index, src, out, |_, new| new)
 }

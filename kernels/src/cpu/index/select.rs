@@ -28,6 +28,7 @@ pub fn index_select<T: Element>(
     index_select_bits(self_.bits(), dim, index, unsafe { out.bits() })
 }
 
+#[inline(never)]
 fn index_select_bits<B: Element>(
     self_: View<'_, B>,
     dim: i64,
@@ -138,6 +139,7 @@ pub fn embedding<T: Element>(
     embedding_bits(weight.bits(), indices, unsafe { out.bits() })
 }
 
+#[inline(never)]
 fn embedding_bits<B: Element>(
     weight: View<'_, B>,
     indices: View<'_, i64>,
