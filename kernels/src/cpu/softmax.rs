@@ -26,12 +26,7 @@ pub fn softmax<T: Element<Compute: Ordered + Inexact>>(
     if by_rows([&self_], dim, &mut out, |[x], out| rows::softmax(x, out))? {
         return Ok(());
     }
-    along([&self_], dim, out, |[x]| {
-        x.fold(T::Compute::LOWEST, maximum);
-        x.update_and_sum(|x, largest| exp(Arithmetic::sub(x, largest)), |x| x);
-        x.of_lines.iter_mut().for_each(|sum| *sum = reciprocal(*sum));
-        x.update(Arithmetic::mul);
-    })
+    along([&self_], dim, out, |[x]| x.softmax())
 }
 
 /// The logarithm of [`softmax`], accurate where that is tiny.
@@ -43,12 +38,7 @@ pub fn log_softmax<T: Element<Compute: Ordered + Inexact>>(
     if by_rows([&self_], dim, &mut out, |[x], out| rows::log_softmax(x, out))? {
         return Ok(());
     }
-    along([&self_], dim, out, |[x]| {
-        x.fold(T::Compute::LOWEST, maximum);
-        x.update_and_sum(Arithmetic::sub, exp);
-        x.of_lines.iter_mut().for_each(|sum| *sum = log(*sum));
-        x.update(Arithmetic::sub);
-    })
+    along([&self_], dim, out, |[x]| x.log_softmax())
 }
 
 /// The gradient of [`softmax`]: `(grad_output - sum(grad_output * output)) * output`.
@@ -62,13 +52,7 @@ pub fn softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
     if by_rows([&grad_output, &output], dim, &mut out, by_row)? {
         return Ok(());
     }
-    along([&grad_output, &output], dim, out, |[grad, y]| {
-        grad.combine(y, Arithmetic::mul);
-        grad.fold(T::Compute::ZERO, Arithmetic::add);
-        y.of_lines.clone_from(&grad.of_lines);
-        y.update(Arithmetic::mul);
-        grad.combine(y, Arithmetic::sub);
-    })
+    along([&grad_output, &output], dim, out, |[grad, y]| grad.softmax_backward(y))
 }
 
 /// The gradient of [`log_softmax`]: `grad_output - exp(output) * sum(grad_output)`.
@@ -83,12 +67,7 @@ pub fn log_softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
     if by_rows([&grad_output, &output], dim, &mut out, by_row)? {
         return Ok(());
     }
-    along([&grad_output, &output], dim, out, |[grad, y]| {
-        grad.fold(T::Compute::ZERO, Arithmetic::add);
-        y.of_lines.clone_from(&grad.of_lines);
-        y.update(|y, sum| Arithmetic::mul(exp(y), sum));
-        grad.combine(y, Arithmetic::sub);
-    })
+    along([&grad_output, &output], dim, out, |[grad, y]| grad.log_softmax_backward(y))
 }
 
 /// Calls `body` for each line along a dimension whose elements lie one after the other, if these are long. False if
@@ -302,6 +281,42 @@ impl<C: Copy> Lines<C> {
                 }
             },
         );
+    }
+}
+
+/// Compiled for each compute type, which 16-bit floats share with `f32`.
+impl<C: Ordered + Inexact> Lines<C> {
+    #[inline(never)]
+    fn softmax(&mut self) {
+        self.fold(C::LOWEST, maximum);
+        self.update_and_sum(|x, largest| exp(Arithmetic::sub(x, largest)), |x| x);
+        self.of_lines.iter_mut().for_each(|sum| *sum = reciprocal(*sum));
+        self.update(Arithmetic::mul);
+    }
+
+    #[inline(never)]
+    fn log_softmax(&mut self) {
+        self.fold(C::LOWEST, maximum);
+        self.update_and_sum(Arithmetic::sub, exp);
+        self.of_lines.iter_mut().for_each(|sum| *sum = log(*sum));
+        self.update(Arithmetic::sub);
+    }
+
+    #[inline(never)]
+    fn softmax_backward(&mut self, y: &mut Lines<C>) {
+        self.combine(y, Arithmetic::mul);
+        self.fold(C::ZERO, Arithmetic::add);
+        y.of_lines.clone_from(&self.of_lines);
+        y.update(Arithmetic::mul);
+        self.combine(y, Arithmetic::sub);
+    }
+
+    #[inline(never)]
+    fn log_softmax_backward(&mut self, y: &mut Lines<C>) {
+        self.fold(C::ZERO, Arithmetic::add);
+        y.of_lines.clone_from(&self.of_lines);
+        y.update(|y, sum| Arithmetic::mul(exp(y), sum));
+        self.combine(y, Arithmetic::sub);
     }
 }
 

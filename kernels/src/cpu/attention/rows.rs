@@ -37,6 +37,7 @@ fn base<C: Real>(largest: C) -> C {
 
 /// Turns each row of scores into weights relative to the row's base, and scales the sums so far, those of values too, to a
 /// new one.
+#[inline(never)]
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 pub(super) fn weigh<C: Real>(scores: &mut [C], columns: usize, sums: &mut [Sums<C>], values: &mut [C]) {
     let width = values.len() / sums.len();
@@ -67,6 +68,7 @@ pub(super) fn weigh<C: Real>(scores: &mut [C], columns: usize, sums: &mut [Sums<
 }
 
 /// Divides each row of values by its sum of weights; 0 where every key is masked.
+#[inline(never)]
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 pub(super) fn divide<C: Real>(values: &mut [C], sums: &[Sums<C>]) {
     let width = values.len() / sums.len();
@@ -86,6 +88,7 @@ pub(super) fn divide<C: Real>(values: &mut [C], sums: &[Sums<C>]) {
 }
 
 /// Turns each row of scores into weights, given the logarithm of its sum of exponentials.
+#[inline(never)]
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 pub(super) fn into_weights<C: Real>(scores: &mut [C], columns: usize, logarithms: &[C]) {
     widest(
@@ -104,6 +107,7 @@ pub(super) fn into_weights<C: Real>(scores: &mut [C], columns: usize, logarithms
 
 /// The gradients of scores from those of weights, in their place: `weight * (gradient - product)`, with the row's
 /// product of the result and its gradient, less the gradient of the logarithm.
+#[inline(never)]
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 pub(super) fn score_gradients<C: Real>(gradients: &mut [C], weights: &[C], columns: usize, products: &[C]) {
     widest(

@@ -5,9 +5,8 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::layer::{asked, write_if};
-use super::{Real, factors};
+use super::{Real, factors, total};
 use crate::cpu::copy::with_slice;
-use crate::cpu::lanes::fold_lanes;
 use crate::cpu::simd::widest;
 use crate::cpu::strides::expect_sizes;
 
@@ -288,11 +287,7 @@ impl Channels {
             for (offset, value) in row.iter_mut().enumerate() {
                 *value = element(start + offset, channel);
             }
-            let sum = widest(
-                #[inline(always)]
-                || fold_lanes(&row, C::ZERO, Arithmetic::add, Arithmetic::add),
-            );
-            totals[channel] += sum.to_scalar().to_f64();
+            totals[channel] += total(&row).to_scalar().to_f64();
         });
         totals.into_iter().map(|total| C::from_scalar(Scalar::Float(total))).collect()
     }

@@ -5,7 +5,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::layer::{asked, write_if};
-use super::{Real, factors, gradient_of_row, statistics, sum, widen};
+use super::{Real, factors, gradient_of_row, statistics, total, widen};
 use crate::cpu::copy::with_slice;
 use crate::cpu::simd::widest;
 use crate::cpu::strides::expect_sizes;
@@ -145,7 +145,7 @@ pub fn native_group_norm_backward<T: Element<Compute: Real>>(
             products.clear();
             products.extend_from_slice(dy);
             products.iter_mut().zip(x).for_each(|(product, &x)| *product = Arithmetic::mul(*product, x));
-            let (of_row, of_mean) = (sum(&products, |product| product), sum(dy, |dy| dy));
+            let (of_row, of_mean) = (total(&products), total(dy));
             weight_sums[channel] = Arithmetic::add(weight_sums[channel], of_row);
             bias_sums[channel] = Arithmetic::add(bias_sums[channel], of_mean);
             let weight = weight.as_ref().map_or(T::Compute::ONE, |weight| weight[channel]);

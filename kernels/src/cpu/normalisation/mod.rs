@@ -35,15 +35,22 @@ pub trait Real: Ordered + Inexact {
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// The mean of a row and 1 / √(variance + eps).
+/// The mean of a row and 1 / √(variance + eps). Compiled once for each compute type, as [`total`].
+#[inline(never)]
 fn statistics<C: Real>(row: &[C], eps: C) -> (C, C) {
     let count = C::from_count(row.len());
-    let mean = Arithmetic::div(sum(row, |x| x), count);
+    let mean = Arithmetic::div(total(row), count);
     let squares = sum(row, |x| {
         let deviation = Arithmetic::sub(x, mean);
         Arithmetic::mul(deviation, deviation)
     });
     (mean, rsqrt(Arithmetic::add(Arithmetic::div(squares, count), eps)))
+}
+
+/// The sum of a row.
+#[inline(never)]
+fn total<C: Real>(row: &[C]) -> C {
+    sum(row, |x| x)
 }
 
 fn sum<C: Real>(row: &[C], map: impl Fn(C) -> C) -> C {

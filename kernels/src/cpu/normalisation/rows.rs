@@ -41,6 +41,7 @@ fn statistics<const CENTRED: bool, C: Real>(row: &[C], eps: C) -> Statistics<C> 
 }
 
 /// As [`statistics`], for a row alone.
+#[inline(never)]
 pub(super) fn statistics_of<const CENTRED: bool, C: Real>(row: &[C], eps: C) -> Statistics<C> {
     widest(
         #[inline(always)]
@@ -49,6 +50,7 @@ pub(super) fn statistics_of<const CENTRED: bool, C: Real>(row: &[C], eps: C) -> 
 }
 
 /// Writes `(x - mean) * rstd * weight + bias`.
+#[inline(never)]
 pub(super) fn normalise<const CENTRED: bool, C: Real>(
     row: &[C],
     weight: &[C],
@@ -71,6 +73,7 @@ pub(super) fn normalise<const CENTRED: bool, C: Real>(
 }
 
 /// Adds a row's part of the gradients of weight and bias: `dy * normal` and `dy`.
+#[inline(never)]
 pub(super) fn add_to_factors<C: Real>(
     dy: &[C],
     row: &[C],
@@ -93,6 +96,7 @@ pub(super) fn add_to_factors<C: Real>(
 
 /// Writes the gradient of a row: `dy * weight` less its parts along the row's mean and along the row itself, which
 /// have no effect, times `rstd`.
+#[inline(never)]
 pub(super) fn gradient<const CENTRED: bool, C: Real>(
     dy: &[C],
     row: &[C],

@@ -34,6 +34,7 @@ pub(in crate::cpu) fn largest<C: Ordered>(row: &[C]) -> C {
 
 /// exp(x), divided by its sum. NaN anywhere makes the sum NaN.
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
+#[inline(never)]
 pub(super) fn softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
@@ -53,6 +54,7 @@ pub(super) fn softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
 }
 
 /// The logarithm of [`softmax`].
+#[inline(never)]
 pub(super) fn log_softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
@@ -72,6 +74,7 @@ pub(super) fn log_softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
 }
 
 /// `(grad - sum(grad * y)) * y`.
+#[inline(never)]
 pub(super) fn softmax_backward<C: Arithmetic>(grad: &[C], y: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
@@ -86,6 +89,7 @@ pub(super) fn softmax_backward<C: Arithmetic>(grad: &[C], y: &[C], out: &mut [C]
 }
 
 /// `grad - exp(y) * sum(grad)`.
+#[inline(never)]
 pub(super) fn log_softmax_backward<C: Inexact>(grad: &[C], y: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
