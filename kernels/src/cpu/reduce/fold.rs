@@ -11,7 +11,7 @@ pub(in crate::cpu) use super::loops::LEAF;
 use super::loops::{self, Lanes, Row, Sizes, Word, values, write};
 use super::plan::{self, Operands};
 pub(in crate::cpu) use super::plan::{BLOCK_BYTES, NARROW};
-use crate::cpu::lanes::fold_lanes;
+use crate::cpu::lanes::{LANES, fold_lanes};
 use crate::cpu::simd::widest_over;
 
 /// How elements become one value: a start, a step an element, an associative merge, an end.
@@ -71,8 +71,15 @@ pub(super) fn fold<T: Element, F: Fold<T>>(
         reduced,
         keepdim,
     };
+    let loops = Loops { source, target, f };
+    if let Some(length) = plan::one_row(&operands).filter(|length| *length <= LANES * LEAF) {
+        // One short row, which needs no plan.
+        // SAFETY: the elements of the view, one after the other, and the output's only one.
+        unsafe { *loops.target.at(0) = f.finish(loops.row(0, Row { step: 1, length }, f.context(0))) }
+        return Ok(());
+    }
     // SAFETY: the loops read the view's elements and write the output's.
-    unsafe { plan::run(&operands, &Loops { source, target, f }) }
+    unsafe { plan::run(&operands, &loops) }
 }
 
 /// The loops of a fold over the elements of a view.

@@ -43,17 +43,9 @@ pub(super) struct Operands<'a> {
 /// # Safety
 /// The loops may read every element of the input and write every one of the output.
 pub(super) unsafe fn run(operands: &Operands<'_>, loops: &dyn Loops) -> Result<()> {
-    let (sizes, strides) = operands.input;
-    if operands.reduced.iter().all(|reduced| *reduced)
-        && numel(operands.out.0) == 1
-        && operands.out.0.len() == if operands.keepdim { sizes.len() } else { 0 }
-        && numel(sizes) > 0
-        && is_contiguous(sizes, strides)
-    {
-        // One row, which needs no plan.
-        let row = Row { step: 1, length: numel(sizes) as usize };
+    if let Some(length) = one_row(operands) {
         // SAFETY: the caller's promise.
-        unsafe { fold_line(loops, row, &[[0, 0, 0]]) };
+        unsafe { fold_line(loops, Row { step: 1, length }, &[[0, 0, 0]]) };
         return Ok(());
     }
     let (kept, reduced) = plan(operands)?;
@@ -82,6 +74,15 @@ pub(super) unsafe fn run(operands: &Operands<'_>, loops: &dyn Loops) -> Result<(
         }
     }
     Ok(())
+}
+
+/// The elements of the input, if there are some and they are one row, which needs no plan.
+pub(super) fn one_row(operands: &Operands<'_>) -> Option<usize> {
+    let (sizes, strides) = operands.input;
+    let is_whole = operands.reduced.iter().all(|reduced| *reduced)
+        && numel(operands.out.0) == 1
+        && operands.out.0.len() == if operands.keepdim { sizes.len() } else { 0 };
+    (is_whole && numel(sizes) > 0 && is_contiguous(sizes, strides)).then(|| numel(sizes) as usize)
 }
 
 /// The kept dimensions (steps in the input, in the output, and in row-major numbers of outputs) and

@@ -34,7 +34,6 @@ pub(in crate::cpu) fn largest<C: Ordered>(row: &[C]) -> C {
 
 /// exp(x), divided by its sum. NaN anywhere makes the sum NaN.
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
-#[inline(never)]
 pub(super) fn softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
