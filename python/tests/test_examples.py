@@ -54,43 +54,6 @@ def result(examples):
     raise AssertionError("an example without a result")
 
 
-def sessions():
-    """The examples of each function that has some: names with the parts of their sessions."""
-    parser = doctest.DocTestParser()
-    for name in sorted(dir(opsmith)):
-        function = getattr(opsmith, name)
-        if inspect.isbuiltin(function) and (examples := parser.get_examples(function.__doc__)):
-            yield name, examples
-
-
-def is_of_operator(name):
-    return any(name in family for family in opsmith.families().values())
-
-
-class Checker(doctest.OutputChecker):
-    """Compares numbers with a tolerance: processors differ in the last digit."""
-
-    def check_output(self, want, got, optionflags):
-        texts = want.replace("<BLANKLINE>", ""), got
-        between = [["".join(part.split()) for part in NUMBER.split(text)] for text in texts]
-        if between[0] != between[1]:
-            return False
-        numbers = [map(float, NUMBER.findall(text)) for text in texts]
-        pairs = zip(*numbers, strict=True)
-        return all(a == b or a != a and b != b or abs(a - b) <= 2e-4 + 1e-3 * abs(b) for a, b in pairs)
-
-
-def result(examples):
-    """The result of an example's call."""
-    scope = {}
-    for example in examples:
-        if ">>>" not in example.source and (example.source.startswith(("import", "from")) or " = " in example.source):
-            if example.source.startswith("result"):
-                opsmith.manual_seed(1)
-            exec(example.source, scope)
-    return scope["result"]
-
-
 def session(examples):
     """The lines that show the result of an example: its elements, or the shapes of one with many."""
     found = result(examples)

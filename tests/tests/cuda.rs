@@ -10,7 +10,8 @@ use opsmith::runtime::op::OpDef;
 use opsmith::runtime::set_host_fallback;
 use opsmith::{Device, LIBRARY, Tensor, TensorOps};
 use opsmith_testing::checks::{self, Agreement};
-use opsmith_testing::{Report, report};
+use opsmith_testing::{Report, report, results};
+use opsmith_tools::results::{Outcome, Results};
 
 const DEVICE: Device = Device::cuda(0);
 
@@ -25,6 +26,8 @@ const PARTS: &[(&str, fn())] =
 #[test]
 fn worker() {
     if let Ok(name) = std::env::var(PART) {
+        let real = std::env::var_os("OPSMITH_ON_DEVICE").is_some();
+        results::name_devices(if real { "CUDA" } else { "CUDA (stand-in)" });
         let (_, part) = PARTS.iter().find(|(part, _)| *part == name).expect("a part of that name");
         part();
         println!("DONE {name}");
@@ -41,8 +44,17 @@ static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
 
 #[track_caller]
 fn done(part: &str) {
+    done_with(part, &[]);
+}
+
+/// A part of the work, with more variables.
+#[track_caller]
+fn done_with(part: &str, variables: &[(&str, &str)]) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
+    command
+        .args(["--exact", "worker", "--nocapture", "--test-threads=1"])
+        .env(PART, part)
+        .envs(variables.iter().copied());
     if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
         // One cache for all parts, which run the same kernels; it goes with the folder, since its keys do not hold the
         // stand-in's headers.
@@ -72,6 +84,37 @@ fn every_gradient_agrees_with_the_host() {
 #[test]
 fn every_graph_agrees_with_the_host() {
     done("graphs");
+}
+
+#[test]
+fn results_are_recorded_under_the_devices_name() {
+    let file = std::env::temp_dir().join(format!("opsmith-device-{}.jsonl", std::process::id()));
+    let place = file.to_str().unwrap();
+    for part in ["forms", "gradients", "graphs"] {
+        done_with(
+            part,
+            &[("OPSMITH_OPERATORS", "relu"), ("OPSMITH_CUDA_EVERY", "1"), (results::VARIABLE, place)],
+        );
+    }
+    let recorded = Results::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let real = std::env::var_os("OPSMITH_ON_DEVICE").is_some();
+    let name = if real { "CUDA" } else { "CUDA (stand-in)" };
+    let cells = &recorded.operator("relu").unwrap().cells;
+    let passed = |dtype: &str, check: &str| {
+        cells.iter().any(|cell| {
+            cell.backend == name
+                && cell.dtype == dtype
+                && cell.check == check
+                && matches!(cell.outcome, Outcome::Passed(_))
+        })
+    };
+    for (dtype, check) in
+        [("float32", "forward"), ("bfloat16", "inplace"), ("float64", "gradient"), ("float32", "graph")]
+    {
+        assert!(passed(dtype, check), "{check} in {dtype}: {cells:?}");
+    }
+    assert!(!passed("complex128", "forward"), "relu has no complex numbers");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use opsmith::DType;
+use opsmith::{Backend, DType};
 use opsmith_runtime::library::Library;
 use opsmith_runtime::op::OpDef;
 use serde_json::{Value, json};
@@ -54,8 +54,31 @@ pub fn wanted() -> bool {
 /// # Panics
 /// If the file cannot be written.
 pub fn record(op: &OpDef, dtype: Option<DType>, check: &str, outcome: &CheckOutcome) {
+    record_on(Backend::Cpu.name(), op, dtype, check, outcome);
+}
+
+/// The name of devices in recorded results.
+static DEVICES: OnceLock<&'static str> = OnceLock::new();
+
+/// Names the devices that this process computes on, for the results of checks on them; such as `CUDA`, or `CUDA (stand-in)`.
+/// Without a name they are not recorded. The first name stays.
+pub fn name_devices(name: &'static str) {
+    DEVICES.get_or_init(|| name);
+}
+
+/// Records the outcome of a check on a device, if devices have a name.
+///
+/// # Panics
+/// If the file cannot be written.
+pub fn record_on_device(op: &OpDef, dtype: DType, check: &str, outcome: &CheckOutcome) {
+    if let Some(name) = DEVICES.get() {
+        record_on(name, op, Some(dtype), check, outcome);
+    }
+}
+
+fn record_on(backend: &str, op: &OpDef, dtype: Option<DType>, check: &str, outcome: &CheckOutcome) {
     let mut line = json!({
-        "op": op.name, "backend": "CPU", "dtype": dtype.map_or("any", DType::name), "check": check,
+        "op": op.name, "backend": backend, "dtype": dtype.map_or("any", DType::name), "check": check,
     });
     match outcome {
         CheckOutcome::Passed(compared) => line["passed"] = json!(compared),

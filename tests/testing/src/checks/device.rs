@@ -11,6 +11,7 @@ use opsmith_runtime::op::{ArgKind, OpDef};
 use super::graph::{difference, gradients, gradients_of, untraced, variants};
 use crate::calls::{call, tensors, with_tensors};
 use crate::report::Report;
+use crate::results::{self, CheckOutcome};
 use crate::samples::{arguments, repeatable};
 
 /// The difference that results of a device may have from those of the host.
@@ -26,27 +27,52 @@ pub enum Agreement {
 /// Dtypes that calls are compared in.
 const DTYPES: [DType; 6] = [DType::F64, DType::F32, DType::C128, DType::BF16, DType::I64, DType::Bool];
 
+/// A form of a call, by the name of its check.
+type NamedForm = (&'static str, fn(&'static OpDef, &[Value]) -> Formed);
+
+const FORMS: [NamedForm; 3] = [("forward", functional), ("inplace", inplace), ("out", out)];
+
 /// The functional, in-place and out forms of every sample.
 pub fn forms_on(op: &'static OpDef, device: Device, agreement: Agreement) -> Report {
     let mut report = Report::default();
     for dtype in DTYPES {
-        for (number, args) in arguments(op, dtype).into_iter().enumerate() {
-            for form in [functional, inplace, out] {
-                let Some(host) = repeatable(op, || form(op, &args)) else { continue };
-                let Ok(expected) = host else { continue };
-                let moved = there(op, &args, device);
-                let found = moved.map(|moved| repeatable(op, || form(op, &moved)));
-                let wrong = match found {
-                    Ok(Some(Ok(found))) => misplaced(&found, device)
-                        .or_else(|| agreement.difference(&found, &expected, Terms::of_results(dtype))),
-                    Ok(Some(Err(error))) | Err(error) => Some(error.to_string()),
-                    Ok(None) => Some("there is no such form".to_owned()),
-                };
-                report.compare(wrong.map(|wrong| {
-                    format!("{} ({}), {dtype} sample {number} on {device}: {wrong}", op.name, op.location)
-                }));
-            }
+        for (check, form) in FORMS {
+            report.add(recorded(op, dtype, check, form_in(op, device, agreement, dtype, form)));
         }
+    }
+    report
+}
+
+/// Records what was compared in a dtype, if anything was.
+fn recorded(op: &OpDef, dtype: DType, check: &str, found: Report) -> Report {
+    if found.compared > 0 {
+        results::record_on_device(op, dtype, check, &CheckOutcome::from(&found));
+    }
+    found
+}
+
+fn form_in(
+    op: &'static OpDef,
+    device: Device,
+    agreement: Agreement,
+    dtype: DType,
+    form: fn(&'static OpDef, &[Value]) -> Formed,
+) -> Report {
+    let mut report = Report::default();
+    for (number, args) in arguments(op, dtype).into_iter().enumerate() {
+        let Some(host) = repeatable(op, || form(op, &args)) else { continue };
+        let Ok(expected) = host else { continue };
+        let moved = there(op, &args, device);
+        let found = moved.map(|moved| repeatable(op, || form(op, &moved)));
+        let wrong = match found {
+            Ok(Some(Ok(found))) => misplaced(&found, device)
+                .or_else(|| agreement.difference(&found, &expected, Terms::of_results(dtype))),
+            Ok(Some(Err(error))) | Err(error) => Some(error.to_string()),
+            Ok(None) => Some("there is no such form".to_owned()),
+        };
+        report.compare(wrong.map(|wrong| {
+            format!("{} ({}), {dtype} sample {number} on {device}: {wrong}", op.name, op.location)
+        }));
     }
     report
 }
@@ -58,40 +84,45 @@ pub fn gradients_on(op: &'static OpDef, device: Device, agreement: Agreement) ->
         return report;
     }
     for dtype in [DType::F64, DType::C128, DType::F32] {
-        for (number, args) in arguments(op, dtype).into_iter().enumerate() {
-            let Ok(inputs) = leaves(&tensors(&args)) else { continue };
-            let Ok(expected) = repeatable(op, || gradients(op, &args, &inputs)) else { continue };
-            if expected.is_empty() {
-                continue;
-            }
-            let nearby = || (0..NUDGES).map_while(|change| nearby(op, &args, &inputs, change).ok()).collect();
-            let mut compare =
-                |what: &str, device: Device, found: Result<Vec<Tensor>>, expected: &[Tensor]| {
-                    let wrong = match found {
-                        Ok(found) => misplaced(&found, device).or_else(|| {
-                            let first = agreement.difference(&found, expected, Terms::of_gradients(dtype));
-                            first.filter(|_| !agreement.explains(&found, expected, nearby))
-                        }),
-                        Err(error) => Some(error.to_string()),
-                    };
-                    report.compare(wrong.map(|wrong| {
-                        format!("{} ({}), {dtype} sample {number}, {what}: {wrong}", op.name, op.location)
-                    }));
-                };
-            let own = all_on(&tensors(&args), device).and_then(|inputs| leaves(&inputs));
-            let found = own.and_then(|inputs| repeatable(op, || gradients(op, &args, &inputs)));
-            compare("gradients of the device's tensors", device, found, &expected);
-            // Movement produces row-major tensors.
-            let Ok(expected) = expected.iter().map(opsmith::to_copy).collect::<Result<Vec<Tensor>>>() else {
-                continue;
-            };
-            let through = repeatable(op, || {
-                let moved = all_on(&inputs, device)?;
-                let outs = call(op, &with_tensors(&args, &moved))?;
-                gradients_of(&outs, &inputs)
-            });
-            compare("gradients of the host's tensors, moved", Device::CPU, through, &expected);
+        report.add(recorded(op, dtype, "gradient", gradients_in(op, device, agreement, dtype)));
+    }
+    report
+}
+
+fn gradients_in(op: &'static OpDef, device: Device, agreement: Agreement, dtype: DType) -> Report {
+    let mut report = Report::default();
+    for (number, args) in arguments(op, dtype).into_iter().enumerate() {
+        let Ok(inputs) = leaves(&tensors(&args)) else { continue };
+        let Ok(expected) = repeatable(op, || gradients(op, &args, &inputs)) else { continue };
+        if expected.is_empty() {
+            continue;
         }
+        let nearby = || (0..NUDGES).map_while(|change| nearby(op, &args, &inputs, change).ok()).collect();
+        let mut compare = |what: &str, device: Device, found: Result<Vec<Tensor>>, expected: &[Tensor]| {
+            let wrong = match found {
+                Ok(found) => misplaced(&found, device).or_else(|| {
+                    let first = agreement.difference(&found, expected, Terms::of_gradients(dtype));
+                    first.filter(|_| !agreement.explains(&found, expected, nearby))
+                }),
+                Err(error) => Some(error.to_string()),
+            };
+            report.compare(wrong.map(|wrong| {
+                format!("{} ({}), {dtype} sample {number}, {what}: {wrong}", op.name, op.location)
+            }));
+        };
+        let own = all_on(&tensors(&args), device).and_then(|inputs| leaves(&inputs));
+        let found = own.and_then(|inputs| repeatable(op, || gradients(op, &args, &inputs)));
+        compare("gradients of the device's tensors", device, found, &expected);
+        // Movement produces row-major tensors.
+        let Ok(expected) = expected.iter().map(opsmith::to_copy).collect::<Result<Vec<Tensor>>>() else {
+            continue;
+        };
+        let through = repeatable(op, || {
+            let moved = all_on(&inputs, device)?;
+            let outs = call(op, &with_tensors(&args, &moved))?;
+            gradients_of(&outs, &inputs)
+        });
+        compare("gradients of the host's tensors, moved", Device::CPU, through, &expected);
     }
     report
 }
@@ -103,30 +134,36 @@ pub fn graphs_on(op: &'static OpDef, device: Device, agreement: Agreement) -> Re
         return report;
     }
     for dtype in [DType::F64, DType::F32] {
-        for (number, args) in arguments(op, dtype).into_iter().enumerate() {
-            let Ok(eager) = repeatable(op, || call(op, &args)) else { continue };
-            let Ok(moved) = there(op, &args, device) else { continue };
-            let inputs = tensors(&moved);
-            let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
-            let function = |inputs: &[Tensor]| call(op, &with_tensors(&moved, inputs));
-            let what = format!("{dtype} sample {number} as a graph on {device}");
-            let graph = match repeatable(op, || Graph::trace(function, &specs)) {
-                Ok(graph) => graph,
-                Err(error) => {
-                    untraced(&mut report, op, &what, &error);
-                    continue;
-                }
-            };
-            for (passes, graph) in variants(&graph, false) {
-                let wrong = match repeatable(op, || graph.run(&inputs)) {
-                    Ok(found) => misplaced(&found, device)
-                        .or_else(|| agreement.difference(&found, &eager, Terms::of_results(dtype))),
-                    Err(error) => Some(error.to_string()),
-                };
-                report.compare(
-                    wrong.map(|wrong| format!("{} ({}), {what}, {passes}: {wrong}", op.name, op.location)),
-                );
+        report.add(recorded(op, dtype, "graph", graphs_in(op, device, agreement, dtype)));
+    }
+    report
+}
+
+fn graphs_in(op: &'static OpDef, device: Device, agreement: Agreement, dtype: DType) -> Report {
+    let mut report = Report::default();
+    for (number, args) in arguments(op, dtype).into_iter().enumerate() {
+        let Ok(eager) = repeatable(op, || call(op, &args)) else { continue };
+        let Ok(moved) = there(op, &args, device) else { continue };
+        let inputs = tensors(&moved);
+        let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
+        let function = |inputs: &[Tensor]| call(op, &with_tensors(&moved, inputs));
+        let what = format!("{dtype} sample {number} as a graph on {device}");
+        let graph = match repeatable(op, || Graph::trace(function, &specs)) {
+            Ok(graph) => graph,
+            Err(error) => {
+                untraced(&mut report, op, &what, &error);
+                continue;
             }
+        };
+        for (passes, graph) in variants(&graph, false) {
+            let wrong = match repeatable(op, || graph.run(&inputs)) {
+                Ok(found) => misplaced(&found, device)
+                    .or_else(|| agreement.difference(&found, &eager, Terms::of_results(dtype))),
+                Err(error) => Some(error.to_string()),
+            };
+            report.compare(
+                wrong.map(|wrong| format!("{} ({}), {what}, {passes}: {wrong}", op.name, op.location)),
+            );
         }
     }
     report
