@@ -7,10 +7,8 @@
 use opsmith_runtime::parallel::Shared;
 use opsmith_runtime::{Element, Result, View, ViewMut};
 
-pub(in crate::cpu) use super::loops::LEAF;
-use super::loops::{self, Lanes, Row, Sizes, Word, values, write};
+use super::loops::{self, LEAF, Lanes, Row, Sizes, Word, values, write};
 use super::plan::{self, Operands};
-pub(in crate::cpu) use super::plan::{BLOCK_BYTES, NARROW};
 use crate::cpu::lanes::{LANES, fold_lanes};
 use crate::cpu::simd::widest_over;
 

@@ -6,10 +6,10 @@
 //! `dtype` of the call.
 
 mod extreme;
-pub(super) mod fold;
-mod loops;
+mod fold;
+pub(super) mod loops;
 mod norm;
-mod plan;
+pub(super) mod plan;
 pub(super) mod position;
 mod running;
 pub(super) mod scan;

@@ -21,7 +21,7 @@ use crate::cpu::strides::reduced_strides;
 use crate::cpu::tiles::SHORT;
 
 /// Outputs that a loop gets together.
-const OUTPUTS: usize = 16;
+pub(in crate::cpu) const OUTPUTS: usize = 16;
 /// A partial result that is not there yet.
 const NOTHING: Partial = [Word::uninit(); 2];
 /// Bytes of the partial results that the across strategy works on together: part of the first cache.
