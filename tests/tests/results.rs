@@ -10,7 +10,7 @@ use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::OpDef;
 use opsmith_testing::results::{self, CheckOutcome, VARIABLE};
 use opsmith_testing::{checks, examples, of_each, report, runs_on_host};
-use opsmith_tools::results::{Outcome, Results};
+use opsmith_tools::results::{Cell, Outcome, Results};
 
 fn stock() -> Model {
     let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml");
@@ -70,7 +70,9 @@ fn differing(op: &'static OpDef, recorded: &Results) -> Option<String> {
     }
     let Some(found) = recorded.operator(op.name) else { return Some(format!("{} has no results", op.name)) };
     for (dtype, outcome) in checks::forward(op) {
-        let cell = found.cells.iter().find(|cell| cell.dtype == dtype.name() && cell.check == "forward");
+        let is_wanted =
+            |cell: &&Cell| (&*cell.backend, &*cell.dtype, &*cell.check) == ("CPU", dtype.name(), "forward");
+        let cell = found.cells.iter().find(is_wanted);
         let is_equal = match (&outcome, cell.map(|cell| &cell.outcome)) {
             (CheckOutcome::Passed(count), Some(Outcome::Passed(recorded))) => *count as u64 == *recorded,
             (CheckOutcome::Failed(findings), Some(Outcome::Failed(recorded))) => findings == recorded,
