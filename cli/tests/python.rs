@@ -118,7 +118,8 @@ fn a_new_package_builds_and_its_tests_pass() {
     let wheels = scratch.path("wheels");
     succeed(
         inside("maturin")
-            .args(["build", "--profile", "test", "--compatibility", "linux", "--out", &wheels])
+            // With `test`, cargo would link a program of tests.
+            .args(["build", "--profile", "dev", "--compatibility", "linux", "--out", &wheels])
             .current_dir(&folder)
             .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap()),
     );
