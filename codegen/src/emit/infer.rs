@@ -122,7 +122,7 @@ fn output(
     let shared = index == 0 && dtype.same_meaning(&infer.compute);
     let dtype = if shared { quote!(#compute) } else { emit.borrowed(dtype) };
     if op.outputs[index].ty.optional {
-        // What is absent has no elements, and rules that may rely on what is absent too are not run.
+        // Absent tensors have no elements, and rules that may rely on other absent arguments are not run.
         let (present, bit) = (part_name(op, "present"), position(index));
         return quote! {
             if #present(#args)? & 1 << #bit != 0 {

@@ -27,7 +27,7 @@ const NOTHING: Partial = [Word::uninit(); 2];
 /// Bytes of the partial results that the across strategy works on together: part of the first cache.
 pub(in crate::cpu) const BLOCK_BYTES: usize = 16 << 10;
 
-/// What is reduced to what: sizes and strides of input and output, and the dimensions that go.
+/// The operands of a reduction: sizes and strides of input and output, and the reduced dimensions.
 pub(super) struct Operands<'a> {
     pub input: (&'a [i64], &'a [i64]),
     pub out: (&'a [i64], &'a [i64]),

@@ -43,7 +43,7 @@ pub fn forms_on(op: &'static OpDef, device: Device, agreement: Agreement) -> Rep
     report
 }
 
-/// Records what was compared in a dtype, if anything was.
+/// Records the comparisons of a dtype, if there are some.
 fn recorded(op: &OpDef, dtype: DType, check: &str, found: Report) -> Report {
     if found.compared > 0 {
         results::record_on_device(op, dtype, check, &CheckOutcome::from(&found));
