@@ -3,7 +3,6 @@
 //! In: files that `Profile::save` wrote. Out: text or files. The work is done by `opsmith_profile`.
 
 mod compare;
-mod places;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -14,7 +13,6 @@ use clap::ValueEnum;
 use opsmith_profile::{Diff as Difference, Event, Group, Limits, Profile, SortBy};
 
 use crate::Outcome;
-use crate::project::BuildsOn;
 
 /// Most calls that a message lists.
 const MOST_NAMED: usize = 8;
@@ -67,8 +65,8 @@ Examples:
   opsmith profile show work.profile.json --limit 20
   opsmith profile show work.profile.json --group shapes --sort memory
       A row for each combination of operands, those that keep most memory first.
-  opsmith profile show work.profile.json --group kernel --spec ops.yaml
-      A row for each kernel, then the file and line of each.
+  opsmith profile show work.profile.json --group kernel
+      A row for each kernel, with the file and line of its function.
   opsmith profile show work.profile.json --limits
       Also the share of each row's time that this machine needs at least.")]
 struct Show {
@@ -87,11 +85,6 @@ struct Show {
     /// Measure how fast this machine copies and computes, and print each row's share of that
     #[arg(long)]
     limits: bool,
-    /// With `--group kernel`, the spec that declares the operators: each kernel's file and line follow the table
-    #[arg(long, value_name = "FILE", conflicts_with = "csv")]
-    spec: Option<PathBuf>,
-    #[command(flatten)]
-    builds_on: BuildsOn,
     /// Print CSV, in nanoseconds and bytes
     #[arg(long, conflicts_with_all = ["limit", "limits"])]
     csv: bool,
@@ -327,14 +320,7 @@ fn table(show: &Show) -> Result<String> {
         return Ok(averages.csv());
     }
     let limit = show.limit.unwrap_or(usize::MAX);
-    let places = match (&show.spec, show.group) {
-        (Some(spec), By::Kernel) => {
-            places::of_kernels(spec, &show.builds_on, &averages.rows[..averages.rows.len().min(limit)])?
-        }
-        (Some(_), _) => bail!("`--spec` is for kernels\n  help: give `--group kernel` with it"),
-        (None, _) => String::new(),
-    };
-    Ok(averages.row_limit(limit).table() + &places)
+    Ok(averages.row_limit(limit).table())
 }
 
 fn program(repro: &Repro) -> Result<String> {

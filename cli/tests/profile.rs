@@ -187,17 +187,27 @@ fn every_order_has_its_largest_row_first() {
 fn kernels_have_file_and_line() {
     let files = Files::new("places");
     let mut value = profile("a", 10_000);
-    value["operators"][0] = json!({"name": "mm", "library": "opsmith", "entry": "ops/products.yaml:6"});
+    let source = value["texts"].as_array().unwrap().len();
+    value["texts"].as_array_mut().unwrap().push(json!("kernels/src/cpu/linalg/product.rs:7"));
     value["texts"][2] = json!("linalg::mm");
+    value["operators"][0] = json!({
+        "name": "mm", "library": "opsmith", "entry": "ops/products.yaml:6",
+        "kernels": [{"name": 2, "source": source}],
+    });
     let file = files.write("a.json", &value);
-    let run =
-        opsmith(&["profile", "show", &file, "--group", "kernel", "--spec", "ops.yaml", "--stand-alone"]);
-    assert_fine(&run);
-    run.assert_parts(&["linalg::mm  mm ", "linalg::mm of mm: kernels/src/cpu/linalg"]);
-    let line = run.stdout.lines().last().and_then(|line| line.rsplit_once(':')).map(|(_, line)| line);
-    assert!(line.is_some_and(|line| line.parse::<u32>().is_ok()), "{}", run.stdout);
-    let run = opsmith(&["profile", "show", &file, "--spec", "ops.yaml"]);
-    assert!(run.status == Some(2) && run.stderr.contains("help: give `--group kernel`"), "{}", run.stderr);
+    for arguments in [&["show", "--group", "kernel"][..], &["show", "--group", "kernel", "--csv"], &["tree"]]
+    {
+        let run = opsmith(&[&["profile"], &arguments[..1], &[&*file], &arguments[1..]].concat());
+        assert_fine(&run);
+        run.assert_parts(&["linalg::mm", "kernels/src/cpu/linalg/product.rs:7"]);
+    }
+    value["operators"][0]["kernels"][0]["source"] = json!(99);
+    let run = opsmith(&["profile", "show", &files.write("b.json", &value)]);
+    assert!(
+        run.status != Some(0) && run.stderr.contains("a kernel's text 99 is not there"),
+        "{}",
+        run.stderr
+    );
 }
 
 /// Twenty kernels of 3 us on a device, and a block of its memory.

@@ -98,7 +98,9 @@ pub fn build_stock(tables: Tables) -> Config {
     // A link to the workspace's; in a package, a file.
     let spec = variable("CARGO_MANIFEST_DIR").join("ops.yaml");
     let mut config = Config::stock(spec.canonicalize().unwrap_or(spec));
-    config.include.push(variable("DEP_OPSMITH_KERNELS_INCLUDE"));
+    let include = variable("DEP_OPSMITH_KERNELS_INCLUDE");
+    config.kernel_crate = include.parent().map(Path::to_owned);
+    config.include.push(include);
     config.tables = tables;
     build_with(&config);
     config
@@ -111,6 +113,9 @@ pub fn build_with(config: &Config) {
     let mut checked = pipeline::check(config).unwrap_or_else(|failure| fail(&failure.to_string()));
     pipeline::check_kernel_files(&mut checked, config);
     for file in &checked.files {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+    for file in pipeline::find_kernels(&mut checked, config) {
         println!("cargo::rerun-if-changed={}", file.display());
     }
     report(&checked, config);

@@ -35,6 +35,8 @@ pub struct Config {
     /// The backends with kernels in Rust, each with the module of its kernels. Commands, which run no build script,
     /// read backends other than the CPU from `[package.metadata.opsmith.kernels]`: `CUDA = "crate::cuda_kernels"`.
     pub backends: Vec<(Backend, RustPath)>,
+    /// The folder of the crate with the kernels, if it is neither the library's own nor beside the spec.
+    pub kernel_crate: Option<PathBuf>,
     /// Folders with headers for C and C++ kernels.
     pub include: Vec<PathBuf>,
     /// The crates that have the kernel tables.
@@ -64,6 +66,17 @@ pub enum Tables {
     Of(Vec<RustPath>),
     /// This one, which has the tables of the entries in these files of the spec, and nothing else.
     Families(Vec<String>),
+}
+
+impl Tables {
+    /// Whether the library has the tables of the entries in a file of the spec itself.
+    pub fn has(&self, file: &str) -> bool {
+        match self {
+            Tables::Inside => true,
+            Tables::Of(_) => false,
+            Tables::Families(files) => files.iter().any(|known| known == file),
+        }
+    }
 }
 
 /// The path of a Rust crate or module, as text: `syn`'s syntax trees cannot leave their thread.
@@ -153,6 +166,7 @@ impl Config {
             custom_kernels: path("::opsmith"),
             kernels: path("crate::kernels"),
             backends: vec![(Backend::Cpu, path("crate::kernels"))],
+            kernel_crate: None,
             include: Vec::new(),
             tables: Tables::Inside,
             device: None,

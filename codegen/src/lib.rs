@@ -7,6 +7,7 @@
 pub mod analysis;
 mod build;
 pub mod chain;
+pub mod code_places;
 pub mod config;
 pub mod diagnostics;
 pub mod emit;

@@ -2,11 +2,12 @@
 //!
 //! In: a [`Config`]. Out: the files of a library, or every mistake of its spec.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use opsmith_core::Backend;
 
 use crate::analysis::device_loops;
+use crate::code_places::CodePlaces;
 use crate::config::{Config, DeviceLibrary};
 use crate::diagnostics::{Diagnostics, SourceId, SourceMap};
 use crate::emit::formatted::Formatted;
@@ -113,6 +114,20 @@ fn lower(
 pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
     let found = kernel_file::check(&checked.model, config, &checked.sources);
     checked.diagnostics.extend(found);
+}
+
+/// Finds the functions of the kernels whose tables the configuration has, as far as their files are there; returns the
+/// files that were read, without which the places would be out of date.
+pub fn find_kernels(checked: &mut Checked, config: &Config) -> Vec<PathBuf> {
+    let mut places = CodePlaces::new(config);
+    for op in checked.model.ops.iter_mut().filter(|op| !op.is_external() && config.tables.has(op.file())) {
+        for kernel in &mut op.body.kernels {
+            kernel.place = places.of_kernel(kernel);
+        }
+    }
+    let mut files: Vec<PathBuf> = places.files().map(Path::to_owned).collect();
+    files.sort();
+    files
 }
 
 /// Checks a configuration as [`check`] does, with another text for its spec.

@@ -80,6 +80,10 @@ fn calls_compositions_and_kernels_are_inside_each_other() -> Result<(), Failure>
     let operands = profile.operands_of(call).ok_or("no operands")?;
     assert_eq!(operands.text(), "float32[3, 5], 1, none");
     assert!(matches!(&operands.args[0], RecordedArg::Tensor(tensor) if tensor.strides == [5, 1]));
+    let source = profile.source_of(kernel).ok_or("no source")?;
+    let explained = explained("_log_softmax")?;
+    let found = explained.kernels.iter().find_map(|kernel| kernel.source.as_deref()).ok_or("no place")?;
+    assert!(source.starts_with("kernels/src/cpu/") && found.ends_with(source), "{source}, {found}");
     // Of the kernel, results too: 60 bytes are read and 60 written.
     assert_eq!(profile.operands_of(kernel).ok_or("no operands")?.bytes(), 120);
     let tree = profile.tree();
@@ -363,6 +367,10 @@ fn custom_kernels_are_recorded_like_others() -> Result<(), Failure> {
     let kernel = profile.events.iter().find(|event| event.kind == Kind::Kernel).ok_or("no kernel")?;
     assert_eq!(profile.operator_of(kernel).ok_or("no operator")?.name, "profile_custom");
     assert_eq!(path(&profile, kernel)[0], "profile_custom");
+    let source = profile.source_of(kernel).ok_or("no source")?;
+    let (file, line) = source.rsplit_once(':').ok_or("no line")?;
+    let line = std::fs::read_to_string(file)?.lines().nth(line.parse::<usize>()? - 1).map(str::to_owned);
+    assert!(line.is_some_and(|line| line.contains("(int ")), "{source}");
     assert!(
         profile
             .operands_of(kernel)

@@ -15,10 +15,8 @@ use crate::model::{DEVICE_LOOPS, Element, Kernel, KernelSource, Op};
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = header::foreign_declarations(generation);
     for op in generation.own_definitions() {
-        let is_here = match &generation.config.tables {
-            Tables::Inside | Tables::Of(_) => true,
-            Tables::Families(files) => files.iter().any(|file| file == op.file()),
-        };
+        let tables = &generation.config.tables;
+        let is_here = matches!(tables, Tables::Of(_)) || tables.has(op.file());
         if is_here && has_kernels(op) {
             tokens.extend(table(generation, op));
         }
@@ -29,10 +27,14 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let name = def_name(op);
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
-    let (mut definitions, mut rows, mut of_loop) = (Vec::new(), Vec::new(), None);
+    let (mut definitions, mut rows, mut places, mut of_loop) = (Vec::new(), Vec::new(), Vec::new(), None);
     for backend in Backend::ALL {
         let Some(Adapter { definition, entries }) = adapter_of_row(generation, op, backend) else { continue };
         let supported = op.body.dtypes_of_row(backend);
+        if let Some(place) = place_of_row(op, backend).filter(|_| supported != DTypeSet::EMPTY) {
+            let row = ident(backend.ident());
+            places.push(quote!(.at(Backend::#row, #place)));
+        }
         if let Entries::Loop { serves_halves } = entries {
             of_loop = Some((loop_dtypes(supported, serves_halves), definition));
             continue;
@@ -54,7 +56,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
             #(#definitions)*
             rt::pointwise_kernels! {
                 #doc
-                pub static #name: KernelTable = of![#dtypes] #(.with(#rows))*;
+                pub static #name: KernelTable = of![#dtypes] #(.with(#rows))* #(#places)*;
                 #function
             }
         };
@@ -72,7 +74,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     quote! {
         #(#definitions)*
         #doc
-        pub static #name: KernelTable = #table;
+        pub static #name: KernelTable = #table #(#places)*;
     }
 }
 
@@ -182,6 +184,14 @@ fn row_source(op: &Op, backend: Backend) -> Option<String> {
         .kernel_of_row(backend)
         .map(text)
         .or_else(|| op.body.pointwise.as_ref().map(|_| "pointwise".to_owned()))
+}
+
+/// File and line of the kernel of a row, or of the entry that has its expression.
+fn place_of_row(op: &Op, backend: Backend) -> Option<&str> {
+    match op.body.kernel_of_row(backend) {
+        Some(kernel) => kernel.place.as_deref(),
+        None => op.body.pointwise.as_ref().map(|_| op.location.as_str()),
+    }
 }
 
 /// The Rust type of a dtype's elements, in the runtime if it is not Rust's own.

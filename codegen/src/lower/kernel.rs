@@ -26,7 +26,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &mut 
                     let Some(source) = source(context, op, raw, &text, backend) else { continue };
                     let (text, span) = (text.as_str().to_owned(), text.span());
                     let is_built = is_built(context, backend, &source);
-                    body.kernels.push(Kernel { backend, source, text, span, is_built });
+                    body.kernels.push(Kernel { backend, source, text, span, is_built, place: None });
                 }
                 None => {
                     let backends = Backend::ALL.iter().map(|backend| backend.key());

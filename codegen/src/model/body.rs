@@ -44,6 +44,8 @@ pub struct Kernel {
     pub span: Span,
     /// Whether the build compiles it, or the program while it runs.
     pub is_built: bool,
+    /// File and line of its function, if they were looked for and found.
+    pub place: Option<String>,
 }
 
 /// Where a hand-written kernel is.

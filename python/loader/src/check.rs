@@ -170,6 +170,7 @@ pub fn check(source: &Source) -> Result<Checked, Failure> {
     let found: Vec<Diagnostic> = found.collect();
     if !checked.diagnostics.has_errors() {
         pipeline::check_kernel_files(&mut checked, &config);
+        pipeline::find_kernels(&mut checked, &config);
     }
     checked.diagnostics.extend(found);
     if checked.diagnostics.has_errors() {

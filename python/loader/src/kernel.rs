@@ -53,7 +53,9 @@ pub fn table(operator: &Operator) -> Kernels {
         let entries: Vec<(DType, KernelFn)> = dtypes.iter().filter_map(entry).collect();
         if !entries.is_empty() {
             let source = op.body.kernel_of_row(backend).map_or("pointwise", |kernel| text(&kernel.text));
-            table = table.with(backend, source, &entries);
+            let place =
+                op.body.kernel_of_row(backend).map_or(Some(&op.location), |kernel| kernel.place.as_ref());
+            table = table.with(backend, source, &entries).at(backend, place.map_or("", |place| text(place)));
         }
     }
     // SAFETY: the kernels of the table take the operator, with its types, from each call's definition.

@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
 use opsmith_core::{Backend, DType};
@@ -181,9 +182,10 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         .collect();
     let entries = DType::ALL.map(|dtype| (dtype, run as KernelFn));
     let location = leak(&format!("{}:{}", active.kernel.source.display(), active.kernel.function));
-    let table = Backend::ALL
-        .into_iter()
-        .fold(KernelTable::new(), |table, backend| table.with(backend, location, &entries));
+    let place = place_of(&active.kernel.source, &active.kernel.function).map_or("", |place| leak(&place));
+    let table = Backend::ALL.into_iter().fold(KernelTable::new(), |table, backend| {
+        table.with(backend, location, &entries).at(backend, place)
+    });
     let all_inputs = (1u64 << inputs) - 1;
     // Without a gradient nothing is kept for it; asking for it is an error then.
     let reads = if active.bprop.is_some() { u64::MAX } else { 0 };
@@ -213,6 +215,20 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         grad: Some(Box::leak(Box::new(grad))),
         ..OpDef::new(leak(&signature.name), schema, location, home())
     }))
+}
+
+/// File and line of a function in a source of C, C++ or CUDA; `None` for a library, and for a name that macros make.
+fn place_of(source: &Path, function: &str) -> Option<String> {
+    let text = std::fs::read_to_string(source).ok()?;
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let declares = |line: &str| {
+        line.split_once(function).is_some_and(|(before, after)| {
+            let is_name = !before.ends_with(is_part) && after.trim_start().starts_with('(');
+            is_name && !before.contains("//") && !line.trim_end().ends_with(';')
+        })
+    };
+    let line = text.lines().position(declares)?;
+    Some(format!("{}:{}", source.display(), line + 1))
 }
 
 fn argument(name: &'static str, ty: ArgType, default: Option<DefaultValue>) -> ArgDef {

@@ -48,6 +48,8 @@ pub struct AveragesRow {
     pub name: String,
     /// The operands, the operator of a kernel, or the site, by the group; empty for [`Group::Operator`].
     pub detail: String,
+    /// File and line of a kernel, for [`Group::Kernel`]; empty if they are unknown.
+    pub source: String,
     /// Number of events.
     pub calls: u64,
     /// Their time without that of the events inside, in nanoseconds.
@@ -185,6 +187,7 @@ impl Profile {
         AveragesRow {
             name: self.name_of(event).to_owned(),
             detail,
+            source: self.source_of(event).unwrap_or_default().to_owned(),
             calls: 0,
             self_ns: 0,
             total_ns: 0,
@@ -309,6 +312,8 @@ impl Averages {
         };
         let mut head = vec!["Name"];
         head.extend(detail);
+        let has_sources = self.group == Group::Kernel;
+        head.extend(has_sources.then_some("Source"));
         head.extend([
             "Self CPU %",
             "Self CPU",
@@ -336,10 +341,11 @@ impl Averages {
         if self.limits.is_some() && self.has_shapes {
             head.push("of limit");
         }
-        let mut table = Table::new(head, 1 + usize::from(detail.is_some()));
+        let mut table = Table::new(head, 1 + usize::from(detail.is_some()) + usize::from(has_sources));
         for row in self.rows.iter().take(self.limit) {
             let mut cells = vec![row.name.clone()];
             cells.extend(detail.map(|_| row.detail.clone()));
+            cells.extend(has_sources.then(|| row.source.clone()));
             cells.extend([
                 percent(row.self_ns as f64, self.total_ns as f64),
                 time(row.self_ns),
@@ -384,7 +390,7 @@ impl Averages {
     pub fn csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let mut text = String::from(
-            "name,detail,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes,flops,device_self_ns,device_total_ns,device_self_memory,device_total_memory\n",
+            "name,detail,source,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes,flops,device_self_ns,device_total_ns,device_self_memory,device_total_memory\n",
         );
         for row in &self.rows {
             let numbers = format!(
@@ -401,7 +407,8 @@ impl Averages {
                 row.device_self_memory,
                 row.device_total_memory
             );
-            text += &format!("{},{},{numbers}\n", quoted(&row.name), quoted(&row.detail));
+            let [name, detail, source] = [&row.name, &row.detail, &row.source].map(|text| quoted(text));
+            text += &format!("{name},{detail},{source},{numbers}\n");
         }
         text
     }

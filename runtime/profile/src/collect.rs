@@ -10,7 +10,9 @@ use opsmith_runtime::Device;
 use opsmith_runtime::library::Form;
 use opsmith_runtime::op::OpDef;
 
-use crate::model::{Change, DEEPEST, DeviceSpan, Event, Kind, Operands, Profile, ProfiledOp, Thread};
+use crate::model::{
+    Change, DEEPEST, DeviceSpan, Event, Kind, Operands, Profile, ProfiledKernel, ProfiledOp, Thread,
+};
 use crate::recorder::Ring;
 use crate::recorder::clock::Scale;
 use crate::recorder::launches::clear_clocks;
@@ -265,9 +267,13 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
             name: op.name.to_owned(),
             library: op.library.name.to_owned(),
             entry: op.location.to_owned(),
+            kernels: Vec::new(),
         })
     });
     let name = numbers.texts.number(name.clone(), &mut profile.texts, || name);
+    if let (What::Kernel(backend), Some(op), Some(operator)) = (subject.what, subject.op, operator) {
+        give_source(profile, numbers, op, backend, operator, name);
+    }
     let site = match subject.site {
         Some(location) => {
             let key = (location.file().as_ptr(), location.line(), location.column());
@@ -302,6 +308,17 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
             _ => (record.node != 0).then_some(record.node),
         },
     }
+}
+
+/// Notes file and line of a kernel, at its first event.
+fn give_source(profile: &mut Profile, numbers: &mut All, op: &OpDef, backend: Backend, of: u32, name: u32) {
+    let place = op.kernels.place(backend);
+    let is_known = |kernel: &ProfiledKernel| kernel.name == name;
+    if place.is_empty() || profile.operators[of as usize].kernels.iter().any(is_known) {
+        return;
+    }
+    let source = numbers.texts.number(place.to_owned(), &mut profile.texts, || place.to_owned());
+    profile.operators[of as usize].kernels.push(ProfiledKernel { name, source });
 }
 
 /// The full name of the form that was called.

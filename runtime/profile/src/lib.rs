@@ -38,7 +38,8 @@ pub use error::ProfileError;
 pub use export::{Owner, Timeline};
 pub use limits::{DeviceLimits, Limits};
 pub use model::{
-    Change, DeviceSpan, Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape, Thread,
+    Change, DeviceSpan, Event, Kind, Operands, Profile, ProfiledKernel, ProfiledOp, RecordedArg, TensorShape,
+    Thread,
 };
 pub use session::{ProfileOptions, Profiler, Range, profile, profile_with, range};
 #[cfg(feature = "tracing")]

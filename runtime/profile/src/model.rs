@@ -77,6 +77,18 @@ pub struct ProfiledOp {
     pub library: String,
     /// File and line of its entry.
     pub entry: String,
+    /// Kernels of it that events name.
+    #[serde(default)]
+    pub kernels: Vec<ProfiledKernel>,
+}
+
+/// A kernel of an operator with a known source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfiledKernel {
+    /// Number of its name, the name of its events.
+    pub name: u32,
+    /// Number of its source: file and line of the function, or of the entry that has its expression.
+    pub source: u32,
 }
 
 /// Kind of an event.
@@ -392,6 +404,17 @@ impl Profile {
     /// The site of an event, if it has one.
     pub fn site_of(&self, event: &Event) -> Option<&str> {
         event.site.map(|site| self.texts[site as usize].as_str())
+    }
+
+    /// File and line of a kernel: of its function, from the folder of the spec, or of the entry whose expression it computes. `None`
+    /// for other events, and for kernels that were installed while the program ran.
+    pub fn source_of(&self, event: &Event) -> Option<&str> {
+        self.source_number(event).map(|source| self.texts[source as usize].as_str())
+    }
+
+    pub(crate) fn source_number(&self, event: &Event) -> Option<u32> {
+        let operator = self.operator_of(event).filter(|_| event.kind == Kind::Kernel)?;
+        operator.kernels.iter().find(|kernel| kernel.name == event.name).map(|kernel| kernel.source)
     }
 
     /// The operands of an event, if they were recorded.

@@ -12,6 +12,8 @@ pub struct Tree {
     pub name: String,
     /// Kind of the events; none for the root.
     pub kind: Option<Kind>,
+    /// File and line of a kernel; empty for others, and if they are unknown.
+    pub source: String,
     /// Number of events.
     pub calls: u64,
     /// Their time, in nanoseconds.
@@ -67,6 +69,7 @@ impl Profile {
             done[number] = Some(Tree {
                 name: event.map_or(&*self.name, |event| self.name_of(event)).to_owned(),
                 kind: event.map(|event| event.kind),
+                source: event.and_then(|event| self.source_of(event)).unwrap_or_default().to_owned(),
                 calls: node.calls,
                 total_ns: node.total_ns,
                 self_ns: node.self_ns,
@@ -77,6 +80,7 @@ impl Profile {
         root.unwrap_or_else(|| Tree {
             name: self.name.clone(),
             kind: None,
+            source: String::new(),
             calls: 0,
             total_ns: 0,
             self_ns: 0,
@@ -107,7 +111,11 @@ impl Tree {
                 }
             };
             let part = percent(tree.total_ns as f64, self.total_ns as f64);
-            let kernel = if tree.kind == Some(Kind::Kernel) { " (kernel)" } else { "" };
+            let kernel = match (tree.kind, tree.source.as_str()) {
+                (Some(Kind::Kernel), "") => " (kernel)".to_owned(),
+                (Some(Kind::Kernel), source) => format!(" (kernel, {source})"),
+                _ => String::new(),
+            };
             let calls = if tree.kind.is_some() { format!("  {} calls", tree.calls) } else { String::new() };
             text += &format!(
                 "{}{}{kernel}  {part}  {}{calls}\n",

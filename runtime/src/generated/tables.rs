@@ -58,7 +58,7 @@ macro_rules! pointwise_kernels {
     (
         $(#[$attribute:meta])*
         pub static $table:ident: KernelTable =
-            of![$($dtype:ident)* $(; $one:ident for $($also:ident)*)?] $(.with($($with:tt)*))*;
+            of![$($dtype:ident)* $(; $one:ident for $($also:ident)*)?] $(.$part:ident($($args:tt)*))*;
         fn kernel($call:ident: &KernelCall<'_>) -> $result:ty $body:block
     ) => {
         $(#[$attribute])*
@@ -69,7 +69,7 @@ macro_rules! pointwise_kernels {
                 $(($crate::DType::$one, ONE), $(($crate::DType::$also, ONE),)*)?
             ]
         })
-        $(.with($($with)*))*;
+        $(.$part($($args)*))*;
     };
 }
 

@@ -11,6 +11,8 @@ pub struct KernelTable {
     entries: [[AtomicPtr<()>; DType::COUNT]; Backend::COUNT],
     /// The kernels' name in the spec for each backend, for messages.
     sources: [&'static str; Backend::COUNT],
+    /// File and line of their functions, as far as the generator found them.
+    places: [&'static str; Backend::COUNT],
 }
 
 impl KernelTable {
@@ -19,7 +21,7 @@ impl KernelTable {
     pub const fn new() -> KernelTable {
         let entries =
             [const { [const { AtomicPtr::new(std::ptr::null_mut()) }; DType::COUNT] }; Backend::COUNT];
-        KernelTable { entries, sources: [""; Backend::COUNT] }
+        KernelTable { entries, sources: [""; Backend::COUNT], places: [""; Backend::COUNT] }
     }
 
     /// A table with kernels of the host, as in [`KernelTable::with`].
@@ -43,6 +45,13 @@ impl KernelTable {
             self.entries[row][dtype.index()] = AtomicPtr::new(kernel as *mut ());
             index += 1;
         }
+        self
+    }
+
+    /// The table with the file and line of a backend's kernels, `kernels/src/cpu/linalg/product.rs:12`.
+    #[must_use]
+    pub const fn at(mut self, backend: Backend, place: &'static str) -> KernelTable {
+        self.places[backend.index()] = place;
         self
     }
 }
@@ -115,6 +124,12 @@ impl Kernels {
     /// The name of a backend's kernels in the spec; empty if there are none.
     pub fn source(&self, backend: Backend) -> &'static str {
         self.0.map_or("", |table| table.sources[backend.index()])
+    }
+
+    /// File and line of a backend's kernels: from the folder of the spec, or for the crate of another package from that which
+    /// contains it; of loops made from an expression, those of the entry. Empty if they are unknown.
+    pub fn place(&self, backend: Backend) -> &'static str {
+        self.0.map_or("", |table| table.places[backend.index()])
     }
 
     /// The kernel for a backend and dtype.

@@ -14,13 +14,13 @@ use serde::Serialize;
 use opsmith_codegen::analysis::gradients::{second_order_refusal, tangent_refusal};
 use opsmith_codegen::analysis::naming::Form;
 use opsmith_codegen::analysis::reads::{Place, reads};
+use opsmith_codegen::code_places::CodePlaces;
 use opsmith_codegen::config::Config;
 use opsmith_codegen::emit::{self};
 use opsmith_codegen::expr::print::print;
 use opsmith_codegen::model::expr::{Expr, ExprKind};
 use opsmith_codegen::model::{self, Body, Forward, Infer, KernelSource, Model, Op};
 use opsmith_codegen::pipeline::Checked;
-use source::Sources;
 
 pub use uses::{Use, all_uses};
 
@@ -166,14 +166,14 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
 
 /// The parts of a description that several of one spec share: sources, each read once, and uses.
 pub struct Shared<'a> {
-    sources: Sources,
+    sources: CodePlaces,
     uses: HashMap<&'a str, Vec<Use>>,
 }
 
 impl<'a> Shared<'a> {
     /// The shared parts for a spec.
     pub fn new(checked: &'a Checked, config: &Config) -> Shared<'a> {
-        Shared { sources: Sources::new(config), uses: all_uses(&checked.model) }
+        Shared { sources: CodePlaces::new(config), uses: all_uses(&checked.model) }
     }
 }
 
@@ -275,7 +275,7 @@ fn form_name(form: Form) -> &'static str {
 }
 
 /// The bodies of an operator, in order of precedence.
-fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
+fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Kernel> {
     let body = &op.body;
     let mut found = Vec::new();
     let any = |kind: &'static str, text: String, source: Option<String>| Kernel {
@@ -331,7 +331,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
 fn kind_and_source(
     body: &Body,
     kernel: &model::Kernel,
-    sources: &mut Sources,
+    sources: &mut CodePlaces,
 ) -> (&'static str, Option<String>) {
     match &kernel.source {
         KernelSource::Rust { path, .. } => ("Rust function", sources.kernel(path, kernel.backend)),
@@ -376,7 +376,7 @@ fn describe_inference(infer: &Infer, rule: &mut dyn FnMut(&Expr) -> Rule) -> Inf
     }
 }
 
-fn describe_rule(expr: &Expr, op: &Op, model: &Model, sources: &mut Sources) -> Rule {
+fn describe_rule(expr: &Expr, op: &Op, model: &Model, sources: &mut CodePlaces) -> Rule {
     let meaning = match &expr.kind {
         ExprKind::Rule(rule, _) => Some(rule.doc().to_owned()),
         ExprKind::DType(dtype) => Some(format!("always {dtype}")),

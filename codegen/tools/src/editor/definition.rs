@@ -6,12 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use opsmith_codegen::Backend;
+use opsmith_codegen::code_places::CodePlaces;
 use opsmith_codegen::model::Op;
 
 use super::cursor::Cursor;
 use super::referent::{Referent, referent};
 use super::{EditedSpec, FilePart, FileRange, path_of};
-use crate::describe::source::Sources;
 
 /// The places where the thing at a position is declared.
 pub fn definitions(spec: &EditedSpec<'_>, cursor: &Cursor<'_>) -> Vec<FileRange> {
@@ -51,7 +51,7 @@ fn argument(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, name: &str) -> Option<Fi
 
 /// A function in Rust, C or C++.
 fn code(spec: &EditedSpec<'_>, key: Option<&str>, path: &str) -> Option<FileRange> {
-    let mut sources = Sources::new(spec.config);
+    let mut sources = CodePlaces::new(spec.config);
     let plain = path.strip_prefix("aot:").unwrap_or(path);
     let of_file =
         plain.split_once(':').filter(|(_, symbol)| !symbol.starts_with(':') && !plain.contains("::"));

@@ -115,7 +115,7 @@ pub(super) fn body(body: &Body, op: &Op, model: &Model) -> Value {
 }
 
 fn kernel(kernel: &Kernel, op: &Op) -> Value {
-    let Kernel { backend, source, text, span: _, is_built: _ } = kernel;
+    let Kernel { backend, source, text, span: _, is_built: _, place: _ } = kernel;
     let source = match source {
         KernelSource::Rust { path, arguments } => json!({
             "rust": path,

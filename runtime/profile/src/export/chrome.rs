@@ -120,6 +120,9 @@ impl Profile {
         if let Some(site) = event.site.filter(|_| !is_part) {
             line.text(",\"Call stack\":").text(&fragments.texts[site as usize]);
         }
+        if let Some(source) = self.source_number(event) {
+            line.text(",\"Source\":").text(&fragments.texts[source as usize]);
+        }
         if let Some(operands) = event.operands.map(|operands| operands as usize) {
             let of_call = fragments.of_call[operands].filter(|_| is_part);
             let known = of_call.is_some() && outer.is_some_and(|outer| outer.operands == of_call);

@@ -191,9 +191,10 @@ impl Profile {
         let scale = WIDTH / self.duration_ns.max(1) as f64;
         let (left, width) = (event.start_ns as f64 * scale, (event.duration_ns as f64 * scale).max(0.3));
         let name = self.name_of(event);
+        let source = self.source_of(event).map_or_else(String::new, |source| format!(", source {source}"));
         let site = self.site_of(event).map_or_else(String::new, |site| format!(", called at {site}"));
         let (duration, start) = (time(event.duration_ns), time(event.start_ns));
-        let title = format!("{}: {duration}, at {start}{site}", self.title_of(event));
+        let title = format!("{}: {duration}, at {start}{source}{site}", self.title_of(event));
         let (class, opacity) = match event.kind {
             Kind::Range => ("range", " fill-opacity=\"0.45\""),
             _ => ("label", ""),
@@ -271,7 +272,10 @@ impl Profile {
 /// The tree as nested elements that open and close.
 fn tree(root: &Tree) -> String {
     fn line(tree: &Tree, whole: u64) -> String {
-        let kernel = if tree.kind == Some(Kind::Kernel) { " <span class=\"soft\">kernel</span>" } else { "" };
+        let kernel = match tree.kind {
+            Some(Kind::Kernel) => format!(" <span class=\"soft\">kernel {}</span>", escaped(&tree.source)),
+            _ => String::new(),
+        };
         let calls = if tree.kind.is_some() { format!(", {} calls", tree.calls) } else { String::new() };
         format!(
             "{}{kernel} <span class=\"soft\">{}, {}{calls}</span>",

@@ -79,7 +79,8 @@ const TRACKS_OF_DEVICE: u64 = 1 << 32;
 const FIRST_STREAM_TRACK: u64 = 16;
 
 /// Names of annotations; their numbers are positions, from 1.
-const ANNOTATIONS: [&str; 7] = ["operator", "entry", "site", "operands", "flops", "allocated", "freed"];
+const ANNOTATIONS: [&str; 8] =
+    ["operator", "entry", "site", "operands", "flops", "allocated", "freed", "source"];
 
 /// Bytes of the packets of most events.
 const EVENT_BYTES: usize = 96;
@@ -272,6 +273,7 @@ impl Profile {
             self.operands_of(event).and_then(|operands| operands.flops).and_then(some),
             some(event.allocated),
             some(event.freed),
+            self.source_number(event).and_then(|number| text(number, 1)),
         ];
         for (name, (kind, value)) in (1..).zip(values).filter_map(|(name, value)| Some((name, value?))) {
             let annotation = Message::new().uint(field::ANNOTATION_NAME, name).uint(kind, value);

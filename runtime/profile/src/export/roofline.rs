@@ -91,7 +91,7 @@ impl Profile {
         let mut rows = self.key_averages(Group::Kernel).rows;
         rows.retain(|row| row.device_total_ns == 0 && row.flops > 0 && row.moved > 0 && row.total_ns > 0);
         let point = |row: &AveragesRow| Point {
-            title: format!("{} ({})", row.name, row.detail),
+            title: titled(&row.name, &row.detail, &row.source),
             flops: row.flops,
             moved: row.moved,
             ns: row.total_ns,
@@ -110,7 +110,8 @@ impl Profile {
             };
             let number = *numbers.entry((event.name, event.operator)).or_insert_with(|| {
                 let operator = self.operator_of(event).map_or("", |operator| &operator.name);
-                let title = format!("{} ({operator})", self.name_of(event));
+                let source = self.source_of(event).unwrap_or_default();
+                let title = titled(self.name_of(event), operator, source);
                 points.push(Point { title, flops: 0, moved: 0, ns: 0 });
                 points.len() - 1
             });
@@ -123,6 +124,12 @@ impl Profile {
         points.sort_by_key(|point| std::cmp::Reverse(point.ns));
         points
     }
+}
+
+/// A kernel with its operator, and its source if that is known.
+fn titled(name: &str, operator: &str, source: &str) -> String {
+    let separator = if source.is_empty() { "" } else { ", " };
+    format!("{name} ({operator}{separator}{source})")
 }
 
 /// A picture under its sentence.

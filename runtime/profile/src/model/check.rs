@@ -33,6 +33,12 @@ impl Profile {
                 return Err(format!("its event {index} refers to what is not there"));
             }
         }
+        let kernels = self.operators.iter().flat_map(|operator| &operator.kernels);
+        if let Some(kernel) =
+            kernels.into_iter().find(|kernel| !within(Some(kernel.name.max(kernel.source)), self.texts.len()))
+        {
+            return Err(format!("a kernel's text {} is not there", kernel.name.max(kernel.source)));
+        }
         if self.depths().iter().any(|depth| *depth > DEEPEST) {
             return Err(format!("an event is inside of more than {DEEPEST} others"));
         }

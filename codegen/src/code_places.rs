@@ -1,0 +1,221 @@
+//! Locations of code that a spec names: file and line of Rust and C++ functions.
+//!
+//! In: a configuration, and names. Out: places; nothing for a function that cannot be found, which is never guessed. Files
+//! are searched as text, not compiled: a module's file first, then the files it may re-export from.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use opsmith_core::Backend;
+
+use crate::config::{Config, RustPath};
+use crate::model::{Kernel, KernelSource};
+
+/// The root folders for a configuration's paths, with the files that were read.
+pub struct CodePlaces {
+    /// The root folder of C and C++ files.
+    spec_folder: PathBuf,
+    /// The folder of the crate with the kernels, if it is elsewhere.
+    crate_folder: Option<PathBuf>,
+    /// The module `kernels::`.
+    kernels: PathBuf,
+    /// The modules of kernels, by backend.
+    backends: Vec<(Backend, PathBuf)>,
+    files: HashMap<PathBuf, Functions>,
+}
+
+/// The functions of a file.
+struct Functions {
+    text: String,
+    /// The line of each public declaration in Rust, from 0; of several of one name, the first.
+    declared: HashMap<String, usize>,
+    /// The line of each name among the arguments of macros that are called at the top of the file.
+    made: HashMap<String, usize>,
+}
+
+impl CodePlaces {
+    /// The places of a configuration.
+    pub fn new(config: &Config) -> CodePlaces {
+        let folder = config.spec.parent().unwrap_or(Path::new("")).to_owned();
+        let module = |path: &RustPath| {
+            let names: Vec<&str> = path.names().collect();
+            match names.split_first() {
+                Some((&"crate", rest)) => folder.join("src").join(rest.join("/")),
+                // The stock library's kernels are a crate: beside the spec, unless packages have both.
+                Some((first, rest)) => {
+                    let name = first.strip_prefix("opsmith_").unwrap_or(first);
+                    let root = config.kernel_crate.clone().unwrap_or_else(|| folder.join(name));
+                    root.join("src").join(rest.join("/"))
+                }
+                None => folder.clone(),
+            }
+        };
+        CodePlaces {
+            kernels: module(&config.kernels),
+            backends: config.backends.iter().map(|(backend, path)| (*backend, module(path))).collect(),
+            crate_folder: config.kernel_crate.clone(),
+            spec_folder: folder,
+            files: HashMap::new(),
+        }
+    }
+
+    /// A Rust function named from the kernels' module, as `file:line`.
+    pub fn rust(&mut self, path: &str) -> Option<String> {
+        let root = self.kernels.clone();
+        self.function(&root, path)
+    }
+
+    /// A backend's kernel, as `file:line`.
+    pub fn kernel(&mut self, path: &str, backend: Backend) -> Option<String> {
+        let (_, root) = self.backends.iter().find(|(known, _)| *known == backend)?.clone();
+        self.function(&root, path)
+    }
+
+    /// The function of a kernel, as `file:line` from the spec's folder; a file of another crate from the folder that
+    /// contains it, so that the place is the same on every machine.
+    pub fn of_kernel(&mut self, kernel: &Kernel) -> Option<String> {
+        let place = match &kernel.source {
+            KernelSource::Rust { path, .. } => self.kernel(path, kernel.backend),
+            KernelSource::Foreign { file, symbol } | KernelSource::Aot { file, symbol } => {
+                self.foreign(file, symbol)
+            }
+        }?;
+        let elsewhere = self.crate_folder.as_deref().and_then(Path::parent);
+        let roots = [Some(self.spec_folder.as_path()), elsewhere];
+        let inside = roots.into_iter().flatten().find_map(|root| Path::new(&place).strip_prefix(root).ok());
+        inside.map(|place| place.display().to_string().replace('\\', "/"))
+    }
+
+    /// The files that were read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().map(PathBuf::as_path)
+    }
+
+    /// A C or C++ function, as `file:line`.
+    pub fn foreign(&mut self, file: &Path, symbol: &str) -> Option<String> {
+        let file = self.spec_folder.join(file);
+        let line = self.read(&file)?.text.lines().position(|line| {
+            has_word(line, symbol)
+                && line.contains('(')
+                && !line.trim_start().starts_with("//")
+                && !line.trim_end().ends_with(';')
+        })?;
+        Some(format!("{}:{}", file.display(), line + 1))
+    }
+
+    fn function(&mut self, root: &Path, path: &str) -> Option<String> {
+        let path = path.split('(').next().unwrap_or(path);
+        let mut segments: Vec<&str> = path.split("::").collect();
+        let function = segments.pop()?;
+        let module = segments.iter().fold(root.to_owned(), |folder, segment| folder.join(segment));
+        let own = [module.with_extension("rs"), module.join("mod.rs")];
+        if segments.is_empty() {
+            // The root module of a crate is called `lib.rs`.
+            if let Some(place) = self.declared_in(&module.join("lib.rs"), function) {
+                return Some(place);
+            }
+        }
+        for file in &own {
+            if let Some(place) = self.declared_in(file, function) {
+                return Some(place);
+            }
+        }
+        // Re-exported from a module inside, or from a sibling.
+        let name = self.original_name(&own, function).unwrap_or_else(|| function.to_owned());
+        let folders = [module.clone(), module.parent().unwrap_or(root).to_owned()];
+        folders.iter().find_map(|folder| {
+            let found: Vec<String> =
+                rust_files(folder).iter().filter_map(|file| self.declared_in(file, &name)).collect();
+            // If several functions have that name, the intended one is unknown.
+            <[String; 1]>::try_from(found).ok().map(|[place]| place)
+        })
+    }
+
+    /// The original name of a function in `pub use …::original as function`.
+    fn original_name(&mut self, files: &[PathBuf], function: &str) -> Option<String> {
+        files.iter().find_map(|file| {
+            let text = &self.read(file)?.text;
+            let (before, _) = text.split_once(&format!(" as {function}"))?;
+            let name = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+            Some(name.to_owned())
+        })
+    }
+
+    /// The line of a public function's declaration, or of the macro call that makes it.
+    fn declared_in(&mut self, file: &Path, function: &str) -> Option<String> {
+        let functions = self.read(file)?;
+        let line = functions.declared.get(function).or_else(|| functions.made.get(function))?;
+        Some(format!("{}:{}", file.display(), line + 1))
+    }
+
+    fn read(&mut self, file: &Path) -> Option<&Functions> {
+        if !self.files.contains_key(file) {
+            let functions = Functions::of(std::fs::read_to_string(file).ok()?);
+            self.files.insert(file.to_owned(), functions);
+        }
+        self.files.get(file)
+    }
+}
+
+impl Functions {
+    fn of(text: String) -> Functions {
+        let (mut declared, mut made) = (HashMap::new(), HashMap::new());
+        let mut inside = false;
+        for (number, line) in text.lines().enumerate() {
+            if let Some(name) = declared_function(line) {
+                declared.entry(name.to_owned()).or_insert(number);
+            }
+            inside |= !line.starts_with([' ', '/', '}', '#'])
+                && line.contains('!')
+                && !line.starts_with("macro_rules!");
+            if !inside {
+                continue;
+            }
+            if !line.trim_start().starts_with("//") {
+                for name in line.split(|c: char| !is_part(c)).filter(|name| !name.is_empty()) {
+                    made.entry(name.to_owned()).or_insert(number);
+                }
+            }
+            inside = !(line.starts_with(['}', ')']) || line.trim_end().ends_with(");"));
+        }
+        Functions { text, declared, made }
+    }
+}
+
+/// The function that a line of Rust declares to others.
+fn declared_function(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let (_, rest) = line.split_once("fn ").filter(|_| line.starts_with("pub"))?;
+    let end = rest.find(|c: char| !is_part(c))?;
+    rest[end..].starts_with(['(', '<']).then(|| &rest[..end])
+}
+
+/// Whether a character is one of a name.
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Whether a line has a name as a word of its own.
+fn has_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(place, _)| {
+        !line[..place].ends_with(is_part) && !line[place + word.len()..].starts_with(is_part)
+    })
+}
+
+/// The Rust files of a folder and those inside it, sorted.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
