@@ -6,7 +6,7 @@ use crate::chain::{self, Dependency, Library};
 use crate::config::{Config, Tables};
 use crate::diagnostics::{Severity, render, summary};
 use crate::emit;
-use crate::model::{KernelSource, Model};
+use crate::model::{Function, KernelSource, Model};
 use crate::output;
 use crate::pipeline::{self, Checked, Failure};
 
@@ -119,7 +119,7 @@ pub fn build_with(config: &Config) {
         println!("cargo::rerun-if-changed={}", file.display());
     }
     report(&checked, config);
-    check_families(&checked.model, config);
+    check_families(&checked, config);
     let out = std::env::var_os("OUT_DIR")
         .unwrap_or_else(|| fail("OUT_DIR is not set: call this from a build script"));
     let folder = PathBuf::from(out).join(emit::FOLDER);
@@ -136,13 +136,17 @@ pub fn build_with(config: &Config) {
     }
 }
 
-/// A family without entries is misspelt, and tables that no crate has would be missed where they are named alone.
-fn check_families(model: &Model, config: &Config) {
+/// A file without entries is misspelt, and tables that no crate has would be missed where they are named alone.
+fn check_families(checked: &Checked, config: &Config) {
     let Tables::Families(files) = &config.tables else { return };
-    if let Some(file) = files.iter().find(|file| !model.ops.iter().any(|op| op.file() == file.as_str())) {
+    let Model { ops, functions, .. } = &checked.model;
+    let has = |file: &str| {
+        let declares = |function: &Function| checked.sources.file(function.entry.source).path() == file;
+        ops.iter().any(|op| op.file() == file) || functions.iter().any(declares)
+    };
+    if let Some(file) = files.iter().find(|file| !has(file)) {
         fail(&format!(
-            "no entry of {} is in `{file}`, whose tables the crate has: name files as in `ops/views.yaml`",
-            config.spec_name
+            "`{file}`, whose tables the crate has, has no entry: name files as in `ops/views.yaml`"
         ));
     }
 }

@@ -64,7 +64,8 @@ pub enum Tables {
     Inside,
     /// Those at these paths, generated from the same spec as [`Tables::Families`].
     Of(Vec<RustPath>),
-    /// This one, which has the tables of the entries in these files of the spec, and nothing else.
+    /// This one, which has the tables of the entries in these files of the spec, and nothing else. No other file is read, so they
+    /// have the scalar functions that the expressions of these entries call, too.
     Families(Vec<String>),
 }
 

@@ -8,7 +8,7 @@ use opsmith_core::Backend;
 
 use crate::analysis::device_loops;
 use crate::code_places::CodePlaces;
-use crate::config::{Config, DeviceLibrary};
+use crate::config::{Config, DeviceLibrary, Tables};
 use crate::diagnostics::{Diagnostics, SourceId, SourceMap};
 use crate::emit::formatted::Formatted;
 use crate::emit::{self, File, Generation, Part, Selection};
@@ -62,15 +62,31 @@ impl From<Unreadable> for Failure {
     }
 }
 
-/// Reads and checks the spec of a configuration and the specs it builds on.
+/// Reads and checks the spec of a configuration and the specs it builds on; of the kernel tables of some files, these alone.
 ///
 /// # Errors
 /// If a file cannot be read. Mistakes in the spec are in the result's diagnostics.
 pub fn check(config: &Config) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
+    if let Tables::Families(files) = &config.tables {
+        reader.read_files(config, files)?;
+        return Ok(lower_tables(reader, &Targets::of(config)));
+    }
     reader.read_parents(config)?;
     reader.read_spec(config)?;
     Ok(lower(reader, &Targets::of(config), Undeclared::Refused, None))
+}
+
+/// Lowers the entries of some files to what their kernel tables need. The library's own build reports mistakes in the entries:
+/// they may refer to those of files that are not read here.
+fn lower_tables(reader: Reader, targets: &Targets) -> Checked {
+    let Reader { sources, diagnostics, documents, files, unparsed, .. } = reader;
+    let mut model = lower::lower_tables(&documents, &sources, &targets.rust);
+    if let Some(device) = &targets.device {
+        device_loops::mark(&mut model, device.library);
+    }
+    proc_macro2::extra::invalidate_current_thread_spans();
+    Checked { sources, diagnostics, model, files, documents: Vec::new(), unparsed }
 }
 
 /// The backends of a configuration.

@@ -118,6 +118,23 @@ impl Reader {
         self.read(&config.spec, &config.spec_name, &Origin::first(None, open))
     }
 
+    /// Reads some files of the spec, named as entries' places name them, without the files that they include.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub fn read_files(&mut self, config: &Config, files: &[String]) -> Result<(), Unreadable> {
+        let folder = config.spec.parent().unwrap_or(Path::new(""));
+        for name in files {
+            let path = folder.join(name);
+            let bytes = DISK(&path).map_err(|error| Unreadable { path: path.clone(), error })?;
+            if self.is_new(&path) {
+                let source = encoding::add(&mut self.sources, name, bytes, &mut self.diagnostics);
+                self.add(source, &Origin::first(None, DISK));
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the spec with these bytes.
     pub fn add_spec(&mut self, config: &Config, bytes: Vec<u8>) {
         self.add_file(&config.spec, &config.spec_name, bytes, &Origin::first(None, DISK));

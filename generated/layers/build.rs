@@ -2,13 +2,14 @@
 
 use opsmith_codegen::config::Tables;
 
-/// The files of the spec whose tables are here.
-const FAMILIES: [&str; 11] = [
+/// The files of the spec whose tables are here, and of the functions that their expressions call.
+const FAMILIES: [&str; 12] = [
     "ops/activation.yaml",
     "ops/attention.yaml",
     "ops/borders.yaml",
     "ops/convolution.yaml",
     "ops/distances.yaml",
+    "ops/functions.yaml",
     "ops/images.yaml",
     "ops/losses.yaml",
     "ops/normalization.yaml",

@@ -2,10 +2,11 @@
 
 use opsmith_codegen::config::Tables;
 
-/// The files of the spec whose tables are here.
-const FAMILIES: [&str; 8] = [
+/// The files of the spec whose tables are here, and of the functions that their expressions call.
+const FAMILIES: [&str; 9] = [
     "ops/decompositions.yaml",
     "ops/fourier.yaml",
+    "ops/functions.yaml",
     "ops/least_squares.yaml",
     "ops/linear_algebra.yaml",
     "ops/matrices.yaml",

@@ -2,8 +2,8 @@
 
 use opsmith_codegen::config::Tables;
 
-/// The files of the spec whose tables are here.
-const FAMILIES: [&str; 15] = [
+/// The files of the spec whose tables are here, and of the functions that their expressions call.
+const FAMILIES: [&str; 16] = [
     "ops.yaml",
     "ops/arrangement.yaml",
     "ops/choice.yaml",
@@ -12,6 +12,7 @@ const FAMILIES: [&str; 15] = [
     "ops/copies.yaml",
     "ops/creation.yaml",
     "ops/elementary.yaml",
+    "ops/functions.yaml",
     "ops/picking.yaml",
     "ops/products.yaml",
     "ops/programs.yaml",

@@ -74,16 +74,19 @@ impl Lowered {
     }
 }
 
-pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpTable<'_>) -> Lowered {
-    if op.alias_of.is_some() || raw.get(KeyName::AliasOf).is_some() {
-        // The target operator has all of this, or its mistakes were reported.
-        return Lowered::default();
-    }
-    let expressions = Expressions { op, table };
+/// The parts of an entry that decide about its kernels.
+struct Core {
+    combinations: Vec<Combination>,
+    infer: Option<Infer>,
+    body: Body,
+}
+
+/// Lowers the kernels of an entry, with the types that they are called with.
+fn lower_core(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp) -> Core {
+    let op = expressions.op;
     let pointwise_text = raw.text(KeyName::Pointwise);
-    let checks = infer::checks(context, &expressions, raw);
     let combinations = combinations::lower(context, op, raw);
-    let infer = infer::lower(context, &expressions, raw, pointwise_text.is_some(), &combinations);
+    let infer = infer::lower(context, expressions, raw, pointwise_text.is_some(), &combinations);
     let infer = infer.unwrap_or(None);
     let mut body = Body { dtypes: dtypes::of_backends(context, raw), ..Body::default() };
     kernel::lower(context, op, raw, &mut body);
@@ -98,8 +101,36 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
         body.dtypes = body.dtypes.map(|set| set.intersection(inexact));
     }
     if let Some(text) = &pointwise_text {
-        body.pointwise = pointwise::lower(context, &expressions, raw, text, infer.as_ref(), &body);
+        body.pointwise = pointwise::lower(context, expressions, raw, text, infer.as_ref(), &body);
     }
+    Core { combinations, infer, body }
+}
+
+/// The operator has no parts of its own: the target of an alias has them.
+fn is_alias(op: &Op, raw: &RawOp) -> bool {
+    op.alias_of.is_some() || raw.get(KeyName::AliasOf).is_some()
+}
+
+/// As [`lower`], of kernels and the presence of results alone.
+pub(super) fn lower_tables(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpTable<'_>) -> Lowered {
+    if is_alias(op, raw) {
+        return Lowered::default();
+    }
+    let expressions = Expressions { op, table };
+    let Core { combinations, infer, body } = lower_core(context, &expressions, raw);
+    let present = results::present(context, &expressions, raw);
+    Lowered { combinations, infer, body, present, ..Lowered::default() }
+}
+
+pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpTable<'_>) -> Lowered {
+    if is_alias(op, raw) {
+        // The target operator has all of this, or its mistakes were reported.
+        return Lowered::default();
+    }
+    let expressions = Expressions { op, table };
+    let pointwise_text = raw.text(KeyName::Pointwise);
+    let checks = infer::checks(context, &expressions, raw);
+    let Core { combinations, infer, mut body } = lower_core(context, &expressions, raw);
     if let Some(text) = raw.text(KeyName::Decompose)
         && op.returns_tensors()
     {

@@ -155,6 +155,24 @@ fn heads<'a>(
     (heads, broken)
 }
 
+/// Lowers documents to what the kernel tables of their entries need: bodies and the types of results. Entries with mistakes are left
+/// out; nobody hears of them.
+pub fn lower_tables(documents: &[Loaded], sources: &SourceMap, backends: &[Backend]) -> Model {
+    let mut diagnostics = Diagnostics::new();
+    let mut context = Context { sources, diagnostics: &mut diagnostics, backends };
+    let mut functions = function::Functions::default();
+    let (heads, _) = heads(&mut context, documents, &mut functions);
+    let (mut ops, raws): (Vec<Op>, Vec<&RawOp>) = heads.into_iter().map(|head| (head.op, head.raw)).unzip();
+    let table = OpTable::new(&ops, functions.all());
+    let bodies: Vec<body::Lowered> =
+        ops.iter().zip(raws).map(|(op, raw)| body::lower_tables(&mut context, op, raw, &table)).collect();
+    drop(table);
+    for (op, body) in ops.iter_mut().zip(bodies) {
+        body.install(op);
+    }
+    Model { ops, functions: functions.finish(), ..Model::default() }
+}
+
 /// Lowers documents, parents first. Entries with mistakes are left out; the mistakes go to
 /// `diagnostics`. `kept` has the bodies of the last run, if this is one of many.
 pub fn lower(
