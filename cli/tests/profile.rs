@@ -97,13 +97,13 @@ fn tables_of_each_group_and_order() {
     let run = opsmith(&["profile", "show", &file, "--group", "shapes", "--sort", "name"]);
     run.assert_parts(&["Operands", "leak.Scalar  float32[32, 32], 0.5, none ", "step "]);
     let run = opsmith(&["profile", "show", &file, "--group", "kernel"]);
-    run.assert_parts(&["Operator", "shop::leak  leak.Scalar "]);
+    run.assert_parts(&["Operator ", "Source", "shop::leak  leak.Scalar "]);
     let run = opsmith(&["profile", "show", &file, "--group", "site", "--limit", "1", "--limits"]);
     run.assert_parts(&["Site", "of limit", "src/model.rs:12:20", "… and 1 more"]);
     let run = opsmith(&["profile", "show", &file, "--csv"]);
     run.assert_parts(&[
-        "name,detail,calls,self_ns",
-        "\n\"leak.Scalar\",\"\",20,203790,203790,81920,81920,163840,0,0,0,0,0\n",
+        "name,detail,source,calls,self_ns",
+        "\n\"leak.Scalar\",\"\",\"\",20,203790,203790,81920,81920,163840,0,0,0,0,0\n",
     ]);
     let run = opsmith(&["profile", "top", &file, "-n", "2"]);
     run.assert_parts(&[

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use opsmith_core::Backend;
 
 use crate::config::{Config, RustPath};
+use crate::kernel_file;
 use crate::model::{Kernel, KernelSource};
 
 /// The root folders for a configuration's paths, with the files that were read.
@@ -150,7 +151,7 @@ impl CodePlaces {
 
     fn read(&mut self, file: &Path) -> Option<&Functions> {
         if !self.files.contains_key(file) {
-            let functions = Functions::of(std::fs::read_to_string(file).ok()?);
+            let functions = Functions::of(String::from_utf8(kernel_file::read(file)?).ok()?);
             self.files.insert(file.to_owned(), functions);
         }
         self.files.get(file)

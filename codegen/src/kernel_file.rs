@@ -81,7 +81,7 @@ fn names_without(path: &Path, function: &str) -> Option<BTreeSet<String>> {
 }
 
 /// The content of a regular file of a sensible size.
-fn read(path: &Path) -> Option<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     let facts = fs::metadata(path).ok()?;
     if !facts.is_file() || facts.len() > LARGEST {
         return None;

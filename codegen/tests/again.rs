@@ -84,8 +84,8 @@ fn edits_one_after_another() {
         // All places behind it move.
         ("ops/elementary.yaml", "\nops:\n", "\n# A comment.\nops:\n"),
         // A scalar function, and a key whose presence has an effect on forms.
-        ("ops.yaml", "{func: exp(x),", "{func: expo(x),"),
-        ("ops.yaml", "{func: expo(x),", "{func: exp(x),"),
+        ("ops/functions.yaml", "{func: exp(x),", "{func: expo(x),"),
+        ("ops/functions.yaml", "{func: expo(x),", "{func: exp(x),"),
         ("ops/elementary.yaml", "  pointwise:", "  decompose:"),
         ("ops/elementary.yaml", "  decompose:", "  pointwise:"),
         // No YAML at all, then a file that is not included any more.

@@ -243,7 +243,7 @@ fn every_spec_of_the_repository_can_be_formatted() {
 
 /// The text with the key `func` at the end of each operator's entry.
 fn signatures_last(text: &str) -> String {
-    let (head, ops) = text.split_once("\nops:\n").unwrap();
+    let Some((head, ops)) = text.split_once("\nops:\n") else { return text.to_owned() };
     let mut out = format!("{head}\nops:\n");
     let mut lines = ops.lines().peekable();
     while let Some(line) = lines.next() {

@@ -22,6 +22,7 @@ use opsmith_runtime::op::{
 };
 use opsmith_runtime::op::{Forward, GradDef, GradientFormula};
 
+use super::file::KernelFile;
 use super::gradient::{self, Bprop};
 use super::kernel::Kernel;
 use super::open;
@@ -219,7 +220,10 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
 
 /// File and line of a function in a source of C, C++ or CUDA; `None` for a library, and for a name that macros make.
 fn place_of(source: &Path, function: &str) -> Option<String> {
-    let text = std::fs::read_to_string(source).ok()?;
+    if source.extension().is_some_and(|extension| extension == "so") {
+        return None;
+    }
+    let text = String::from_utf8(KernelFile::allowed(source).ok()?.read().ok()?).ok()?;
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let declares = |line: &str| {
         line.split_once(function).is_some_and(|(before, after)| {

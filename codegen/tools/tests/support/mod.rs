@@ -2,7 +2,7 @@
 
 pub mod specs;
 
-/// The stock spec as one text: the entries of included files come after its own.
+/// The stock spec as one text: the entries of included files come after its own, and functions before them.
 #[allow(dead_code, reason = "not every file of tests reads it")]
 pub fn stock_text() -> String {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -12,7 +12,13 @@ pub fn stock_text() -> String {
     for file in &included {
         text = text.replacen(&format!("- {file}\n"), "", 1);
         let more = read(file);
-        text.push_str(&format!("\n{}", more.split_once("\nops:\n").expect("entries").1));
+        match (more.split_once("\nops:\n"), more.split_once("\nfunctions:\n")) {
+            (Some((_, entries)), _) => text.push_str(&format!("\n{entries}")),
+            (None, Some((_, functions))) => {
+                text = text.replacen("\nops:\n", &format!("\nfunctions:\n{functions}\nops:\n"), 1);
+            }
+            (None, None) => panic!("{file} has no entries"),
+        }
     }
     text.replacen("\ninclude:\n", "\n", 1)
 }
