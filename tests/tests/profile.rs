@@ -18,7 +18,7 @@ use opsmith::profile::{
     Diff, Event, Group, Kind, Profile, ProfileOptions, Profiler, RecordedArg, SortBy, profile, profile_with,
     range,
 };
-use opsmith::{Backend, DType, Tensor, TensorOps};
+use opsmith::{Tensor, TensorOps};
 use profile_support::{alone, ones};
 
 type Failure = Box<dyn std::error::Error>;
@@ -88,7 +88,7 @@ fn calls_compositions_and_kernels_are_inside_each_other() -> Result<(), Failure>
     let tree = profile.tree();
     assert_eq!(tree.inside[0].inside[0].inside[0].kind, Some(Kind::Kernel));
     assert!(
-        tree.text(8, 0.0).lines().nth(3).is_some_and(|line| line.contains("(kernel)")),
+        tree.text(8, 0.0).lines().nth(3).is_some_and(|line| line.contains("(kernel, kernels/src/cpu/")),
         "{}",
         tree.text(8, 0.0)
     );

@@ -225,7 +225,7 @@ fn the_stock_spec_means_the_same_whatever_its_form() {
         let text = std::fs::read_to_string(repository(file)).unwrap();
         assert_eq!(formatted(&text), text, "run `cargo opsmith fmt ops.yaml`");
         let shuffled = signatures_last(&text);
-        assert_ne!(shuffled, text);
+        assert_eq!(shuffled == text, !text.contains("\nops:\n"), "{file}");
         std::fs::write(folder.join(file), formatted(&shuffled)).unwrap();
     }
     let mut reordered = Config::stock(folder.join("ops.yaml"));

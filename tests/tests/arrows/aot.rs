@@ -30,7 +30,7 @@ pub const TABLE: Table = Table {
         ("sandbox", &["check", "child", "device", "dtypes", "infer", "instance", "kernel", "library"]),
         ("open", &["infer", "instance", "kernel"]),
         ("gradient", &["attributes", "registry", "signature"]),
-        ("registry", &["gradient", "kernel", "open", "signature"]),
+        ("registry", &["file", "gradient", "kernel", "open", "signature"]),
         ("inspect", &["build", "child", "compiler", "elf", "file", "kernel", "library"]),
         ("operator", &["attributes", "elf", "file", "inspect", "instance", "registry"]),
         (

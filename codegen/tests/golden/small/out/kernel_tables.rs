@@ -18,7 +18,7 @@ mod foreign {
 
 rt::pointwise_kernels! {
     /// `plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:8.
-    pub static PLUS_TENSOR: KernelTable = of![I64; F32 for BF16];
+    pub static PLUS_TENSOR: KernelTable = of![I64; F32 for BF16].at(Backend::Cpu, "spec.yaml:8");
     fn kernel(call: &KernelCall<'_>) -> T {
         let alpha = call.args()[2].scalar();
         let constant0 = C::from_scalar(alpha);
@@ -36,7 +36,7 @@ rt::pointwise_kernels! {
 
 rt::pointwise_kernels! {
     /// `plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:24.
-    pub static PLUS_SCALAR: KernelTable = of![I64; F32 for BF16];
+    pub static PLUS_SCALAR: KernelTable = of![I64; F32 for BF16].at(Backend::Cpu, "spec.yaml:24");
     fn kernel(call: &KernelCall<'_>) -> T {
         let (other, alpha) = (call.args()[1].scalar(), call.args()[2].scalar());
         let constant0 = alpha * other;
@@ -55,7 +55,7 @@ rt::pointwise_kernels! {
 
 rt::pointwise_kernels! {
     /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:31.
-    pub static GROWN: KernelTable = of![F32];
+    pub static GROWN: KernelTable = of![F32].at(Backend::Cpu, "spec.yaml:31");
     fn kernel(call: &KernelCall<'_>) -> T {
         let twice = call.args()[1].bool();
         if twice {
