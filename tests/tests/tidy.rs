@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use opsmith_codegen::model::{Model, Operation, Role};
-use opsmith_codegen::spec::{document::keys, schema};
+use opsmith_codegen::spec::document::{constraints, keys};
+use opsmith_codegen::spec::schema;
 use opsmith_codegen::{Config, Parent, emit, model, pipeline};
 use opsmith_core::{Backend, DType, DTypeSet, rules};
 use proc_macro2::{TokenStream, TokenTree};
@@ -132,11 +133,13 @@ impl Names {
         vocabulary.extend(Operation::ALL.iter().map(|(_, spelling)| *spelling));
         vocabulary.extend(keys::ELEMENT_WORDS);
         vocabulary.extend(keys::SYNONYMS.iter().map(|(other, _)| *other));
-        vocabulary.extend(keys::CONSTRAINTS);
-        vocabulary.extend(keys::CONSTRAINT_SYNONYMS.iter().map(|(other, _)| *other));
+        vocabulary.extend(constraints::CONSTRAINTS);
+        vocabulary.extend(constraints::CONSTRAINT_SYNONYMS.iter().map(|(other, _)| *other));
         vocabulary.extend(Role::ALL.iter().map(|(_, name)| *name));
         vocabulary.extend(model::expr::QUERIES.iter().map(|query| query.name));
         vocabulary.extend(schema::BEGIN_WITH_I);
+        vocabulary.extend(model::FORMULA_WORDS);
+        vocabulary.extend(model::RANGE_OPERATORS.iter().map(|operator| operator.text));
         let tables = [keys::FILE_KEYS, keys::OP_KEYS, keys::DECLARATION_KEYS, keys::FUNCTION_KEYS];
         vocabulary.extend(tables.into_iter().flatten().map(|key| key.name));
         Names { operators, raw, vocabulary }

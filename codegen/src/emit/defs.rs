@@ -182,7 +182,8 @@ fn argument(arg: &Arg) -> TokenStream {
 
 /// The facts that are not as for most operators; nothing if all are.
 fn facts(facts: &Facts) -> Option<TokenStream> {
-    // Names in other libraries stand in the table of the library, updates among the forms; notations are for documents.
+    // Names in other libraries stand in the table of the library, updates among the forms; notation and formula are for
+    // documents.
     let Facts {
         since,
         deprecated,
@@ -193,6 +194,7 @@ fn facts(facts: &Facts) -> Option<TokenStream> {
         updates: _,
         known_as: _,
         notation: _,
+        formula: _,
     } = facts;
     let mut fields = TokenStream::new();
     if let Some(since) = since {

@@ -66,13 +66,16 @@ fn code(expr: &Expr, op: &Op, model: &Model) -> String {
     format!("`{}`", in_a_line(&print(expr, op, model).replace('`', "'")))
 }
 
-/// The expression of an element or the composition, and the number of arithmetic operations.
+/// The formula, the expression of an element or the composition, and the number of arithmetic operations.
 pub(super) fn definition(op: &Op, model: &Model) -> Vec<String> {
+    let lines = op.facts.formula.iter().flat_map(|formula| &formula.lines);
+    let lines: Vec<String> = lines.map(|line| format!("`{}`", line.text.replace('`', "'"))).collect();
+    let formula = (!lines.is_empty()).then(|| format!("formula: {}", lines.join("; ")));
     let element = op.body.pointwise.as_ref().map(|expr| format!("each element: {}", code(expr, op, model)));
     let composite = op.body.composite.as_ref().filter(|_| element.is_none());
     let composite = composite.map(|expr| format!("in terms of other operators: {}", code(expr, op, model)));
     let flops = op.flops.as_ref().map(|expr| format!("arithmetic operations: {}", code(expr, op, model)));
-    element.into_iter().chain(composite).chain(flops).collect()
+    formula.into_iter().chain(element).chain(composite).chain(flops).collect()
 }
 
 /// The meaning of an argument and remarks on it, without its other names.

@@ -13,7 +13,7 @@ use crate::analysis::naming;
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Default, Kind, Ty};
 use crate::spec::document::keys::KeyName;
-use crate::spec::document::{RawOp, keys};
+use crate::spec::document::{RawOp, constraints};
 use crate::spec::schema::Schema;
 use crate::spec::yaml::Node;
 
@@ -142,8 +142,8 @@ impl Reader<'_, '_> {
                 self.context.push(catalogue::constraint_unknown(
                     place,
                     unknown,
-                    keys::constraint_synonym(unknown),
-                    &keys::CONSTRAINTS,
+                    constraints::constraint_synonym(unknown),
+                    &constraints::CONSTRAINTS,
                 ));
                 None
             }

@@ -32,6 +32,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
         backward_only: raw.flag(KeyName::BackwardOnly) == Some(true),
         lines: lines(context, raw, schema),
         notation: super::notation::lower(context, raw, schema),
+        formula: super::formula::lower(context, raw, schema),
     }
 }
 

@@ -18,6 +18,7 @@ mod dtypes;
 mod facts;
 mod flops;
 mod follow;
+mod formula;
 mod forms;
 mod forward;
 mod function;

@@ -2,6 +2,8 @@
 
 pub use opsmith_core::{Lines, NumberUse, ValueUse};
 
+use super::Formula;
+
 /// Facts that documents, the runtime's definitions and tools show.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
@@ -24,6 +26,8 @@ pub struct Facts {
     /// The formula that documents write for a call, in which the arguments that it does not have are defaults; empty for
     /// a function of its name.
     pub notation: Vec<NotationPart>,
+    /// The formula of its results that documents show where no expression gives an element.
+    pub formula: Option<Formula>,
 }
 
 /// A part of the formula that documents write for a call.
@@ -53,6 +57,7 @@ impl Default for Facts {
             backward_only: false,
             lines: None,
             notation: Vec::new(),
+            formula: None,
         }
     }
 }

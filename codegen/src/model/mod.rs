@@ -6,6 +6,7 @@
 mod body;
 pub mod expr;
 mod facts;
+mod formula;
 mod function;
 mod gradients;
 mod names;
@@ -23,6 +24,10 @@ use expr::{Expr, ExprKind, Variable};
 
 pub use body::{Body, DEVICE_LOOPS, Kernel, KernelSource};
 pub use facts::{Deprecated, Facts, Lines, NotationPart, NumberUse, ValueUse};
+pub use formula::{
+    FENCES, FORMULA_WORDS, Formula, FormulaLine, FormulaNode, FormulaScripts, RANGE_OPERATORS, RangeOperator, SIGNS,
+    Sign, Strength,
+};
 pub use function::{Function, FunctionReturn};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
 pub use names::ForeignNames;

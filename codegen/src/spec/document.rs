@@ -3,6 +3,7 @@
 //! In: a [`Node`]. Out: a [`Document`] and every mistake of the file. The keys are in the tables [`keys::OP_KEYS`] and
 //! [`keys::FUNCTION_KEYS`]; the meaning of values is decided later.
 
+pub mod constraints;
 pub mod keys;
 mod read;
 

@@ -164,6 +164,49 @@ pub fn notation_argument(span: Span, op: &str, name: &str, known: &[&str]) -> Di
         .with_help(super::near_or_all(name, known, "arguments"))
 }
 
+/// A formula that cannot be read.
+pub fn formula_malformed(span: Span, why: &str) -> Diagnostic {
+    Diagnostic::error("E0628", format!("this is not a formula: {why}"), span, "here").with_help(
+        "write names of the signature in braces, subscripts and exponents of several signs too, and words in quotes: \
+         `y_{i, j} = Σ_{k=0}^{n−1} {self}_{i, k}`",
+    )
+}
+
+/// A formula with a name in braces that the signature does not have.
+pub fn formula_argument(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
+    let message = format!("`{op}` has no argument or result `{name}` for its formula");
+    Diagnostic::error("E0629", message, span, "not in the signature").with_help(super::near_or_all(
+        name,
+        known,
+        "arguments and named results",
+    ))
+}
+
+/// A name of the signature that has no braces in a formula.
+pub fn formula_without_braces(span: Span, name: &str) -> Diagnostic {
+    let message = format!("`{name}` is a name of the signature, and has no braces in this formula");
+    Diagnostic::error("E0630", message, span, "could be an index")
+        .with_help(format!("write `{{{name}}}`, or give the index another name"))
+}
+
+/// A word in a formula that nothing defines.
+pub fn formula_word(span: Span, word: &str) -> Diagnostic {
+    Diagnostic::error("E0631", format!("nothing defines `{word}` in this formula"), span, "not defined").with_help(
+        format!(
+            "define it in a line of its own (`{word} = …`), separate factors by spaces, or write words in quotes; known are \
+             {}",
+            super::ticked(crate::model::FORMULA_WORDS.iter().copied())
+        ),
+    )
+}
+
+/// A formula of an operator whose expression is one.
+pub fn formula_beside_expression(span: Span, expression: Span) -> Diagnostic {
+    Diagnostic::error("E0632", "an expression of one element is the formula already", span, "a second formula")
+        .with_secondary(expression, "the expression")
+        .with_help("remove `formula`; documents typeset `pointwise`")
+}
+
 /// A namespace without a name.
 pub fn namespace_empty(span: Span) -> Diagnostic {
     Diagnostic::error("E0624", "a namespace has no letters", span, "no prefix")

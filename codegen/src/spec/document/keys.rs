@@ -62,6 +62,7 @@ key_names! {
     BackwardOnly "backward_only",
     KnownAs "known_as",
     Notation "notation",
+    Formula "formula",
     Variants "variants",
     Inplace "inplace",
     Names "names",
@@ -212,6 +213,11 @@ pub const OP_KEYS: &[KeySpec] = &[
         "formula that documents write for a call, with arguments in braces: `{self} {mat2}`, `{self}^T`",
     ),
     key(
+        KeyName::Formula,
+        ValueKind::Text,
+        "formula of the results where no expression gives an element: `y_i = exp({self}_i) / Σ_j exp({self}_j)`",
+    ),
+    key(
         KeyName::Variants,
         ValueKind::TextList,
         "forms to generate: functional, inplace, out; all that are possible if `pointwise` is given and this is not",
@@ -348,31 +354,6 @@ pub const FUNCTION_KEYS: &[KeySpec] = &[
 /// The words of `types` besides dtypes: any dtype, and that of the real part.
 pub const ELEMENT_WORDS: [&str; 2] = ["any", "real"];
 
-/// The constraints of `attributes`.
-pub const CONSTRAINTS: [&str; 9] =
-    ["min", "max", "above", "below", "one_of", "multiple_of", "enum", "len", "min_len"];
-
-/// Names of constraints in other systems, for "did you mean".
-pub const CONSTRAINT_SYNONYMS: &[(&str, &str)] = &[
-    ("minimum", "min"),
-    ("at_least", "min"),
-    ("ge", "min"),
-    ("maximum", "max"),
-    ("at_most", "max"),
-    ("le", "max"),
-    ("gt", "above"),
-    ("exclusive_min", "above"),
-    ("lt", "below"),
-    ("exclusive_max", "below"),
-    ("choices", "one_of"),
-    ("in", "one_of"),
-    ("values", "one_of"),
-    ("length", "len"),
-    ("size", "len"),
-    ("names", "enum"),
-    ("named", "enum"),
-];
-
 /// Names of keys in other systems, for "did you mean".
 pub const SYNONYMS: &[(&str, &str)] = &[
     ("operators", "ops"),
@@ -392,6 +373,7 @@ pub const SYNONYMS: &[(&str, &str)] = &[
     ("structured_delegate", "variants"),
     ("ufunc_inner_loop", "pointwise"),
     ("decomposition", "decompose"),
+    ("equation", "formula"),
     ("alias", "alias_of"),
     ("aliases", "alias_of"),
 ];
@@ -400,11 +382,6 @@ pub const SYNONYMS: &[(&str, &str)] = &[
 pub fn synonym(word: &str, known: &[&str]) -> Option<&'static str> {
     let found = SYNONYMS.iter().find(|(other, meant)| *other == word && known.contains(meant));
     found.map(|(_, meant)| *meant)
-}
-
-/// The constraint with the meaning of a word.
-pub fn constraint_synonym(word: &str) -> Option<&'static str> {
-    CONSTRAINT_SYNONYMS.iter().find(|(other, _)| *other == word).map(|(_, meant)| *meant)
 }
 
 /// The row of a key.

@@ -284,6 +284,7 @@ fn facts(Pair { old, new, old_model, new_model }: Pair<'_>, changes: &mut Change
         || old.facts.since != new.facts.since
         || old.facts.tags != new.facts.tags
         || old.facts.notation != new.facts.notation
+        || old.facts.formula != new.facts.formula
         || described(old) != described(new)
     {
         push("documentation", "its documentation is different".to_owned(), None);

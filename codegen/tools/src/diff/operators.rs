@@ -111,7 +111,7 @@ fn is_renamed(old: &Op, old_model: &Model, new: &Op, new_model: &Model) -> bool 
 }
 
 /// Keys of the exported operator that rules cover, or that need none.
-const KNOWN: [&str; 33] = [
+const KNOWN: [&str; 34] = [
     "name",
     "base",
     "signature",
@@ -142,6 +142,7 @@ const KNOWN: [&str; 33] = [
     "backward_only",
     "lines",
     "notation",
+    "formula",
     "samples",
     "tolerances",
     "forward",

@@ -130,7 +130,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
 
 /// Facts about the operator, apart from its computation.
 fn about(facts: &Facts, args: &[Arg]) -> Value {
-    let Facts { since, deprecated, deterministic, updates, tags, known_as, backward_only, lines, notation } =
+    let Facts { since, deprecated, deterministic, updates, tags, known_as, backward_only, lines, notation, formula } =
         facts;
     json!({
         "since": since,
@@ -144,6 +144,7 @@ fn about(facts: &Facts, args: &[Arg]) -> Value {
         "known_as": known_as,
         "backward_only": backward_only,
         "lines": lines.map(|lines| parts::lines(lines, args)),
+        "formula": formula.as_ref().map(|formula| formula.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>()),
         "notation": notation.iter().map(|part| parts::notation(part, args)).collect::<Vec<_>>(),
     })
 }

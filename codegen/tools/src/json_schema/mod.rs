@@ -7,8 +7,9 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use serde_json::{Map, Value, json};
 
 use opsmith_codegen::model::{NumberUse, Role, ValueUse};
+use opsmith_codegen::spec::document::constraints::CONSTRAINTS;
 use opsmith_codegen::spec::document::keys::{
-    CONSTRAINTS, DECLARATION_KEYS, FILE_KEYS, FUNCTION_KEYS, KeySpec, OP_KEYS, ValueKind,
+    DECLARATION_KEYS, FILE_KEYS, FUNCTION_KEYS, KeySpec, OP_KEYS, ValueKind,
 };
 
 /// The schema.

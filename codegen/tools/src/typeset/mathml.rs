@@ -110,7 +110,7 @@ pub(super) fn operator_sign(text: &str) -> String {
 
 /// A sign that is a parenthesis, and grows with its content if that is higher than a line.
 fn fence(text: &str, form: &str, content: &str) -> String {
-    let is_high = ["<mfrac", "<mtable", "<msqrt", "<msup"].iter().any(|element| content.contains(element));
+    let is_high = ["<mfrac", "<mtable", "<msqrt", "<msup", "<msubsup", "<munder", "<mover"].iter().any(|element| content.contains(element));
     format!("<mo fence=\"true\" form=\"{form}\" stretchy=\"{is_high}\">{}</mo>", escape(text))
 }
 
@@ -124,6 +124,9 @@ pub(super) fn between(open: &str, inner: Math, close: &str) -> Math {
 pub(super) fn words(text: &str) -> String {
     format!("<mtext>{}</mtext>", escape(text).replace(' ', "\u{a0}"))
 }
+
+/// A thin space.
+pub(super) const THIN: &str = "<mspace width=\"0.17em\"/>";
 
 /// A number.
 pub(super) fn number(value: f64) -> Math {
@@ -180,10 +183,6 @@ pub(super) fn product_of(left: Math, right: Math, symbol: &str) -> Math {
     if let Some(product) = squared(&left, &right, symbol) {
         return product;
     }
-    let wrapped = |factor: Math| match factor.level {
-        Level::Prefix => between("(", factor, ")"),
-        _ => factor.unsigned(Level::Product),
-    };
     let silent = left.number.is_some() && left.level == Level::Atom && right.follows_number;
     let symbol = if silent { "\u{2062}" } else { symbol };
     let last = (right.level >= Level::Fraction).then(|| Last {
@@ -191,8 +190,20 @@ pub(super) fn product_of(left: Math, right: Math, symbol: &str) -> Math {
         factor: Box::new(right.clone()),
         count: 1,
     });
-    let (left, right) = (wrapped(left), right.unsigned(Level::Product));
-    Math { last, ..Math::new(format!("{}{}{}", left.xml, operator_sign(symbol), right.xml), Level::Product) }
+    Math { last, ..factors(left, right, Some(symbol)) }
+}
+
+/// A product as it is written: with a sign, or else a thin space where two letters would be read as a word.
+pub(super) fn factors(left: Math, right: Math, symbol: Option<&str>) -> Math {
+    let is_digit = left.number.is_some() && left.level == Level::Atom;
+    let left = match left.level {
+        Level::Prefix => between("(", left, ")"),
+        _ => left.unsigned(Level::Product),
+    };
+    let right = right.unsigned(Level::Product);
+    let gap = if symbol.is_some() || is_digit { "" } else { THIN };
+    let sign = operator_sign(symbol.unwrap_or("\u{2062}"));
+    Math::new(format!("{}{sign}{gap}{}", left.xml, right.xml), Level::Product)
 }
 
 /// A product whose last factor occurs again, as a power of it.
@@ -234,6 +245,24 @@ pub(super) fn subscript(base: Math, index: Math) -> Math {
     Math::atom(format!("<msub><mrow>{}</mrow><mrow>{}</mrow></msub>", base.xml, index.xml))
 }
 
+/// A subscript and an exponent above each other.
+pub(super) fn scripts(base: Math, below: Math, above: Math) -> Math {
+    let base = if base.is_negative { base.unsigned(Level::Atom) } else { base.at_least(Level::Atom) };
+    let [base, below, above] = [base, below, above].map(|part| format!("<mrow>{}</mrow>", part.xml));
+    Math::new(format!("<msubsup>{base}{below}{above}</msubsup>"), Level::Power)
+}
+
+/// A sign with limits.
+pub(super) fn over(sign: String, below: Option<Math>, above: Option<Math>) -> String {
+    let row = |math: Math| format!("<mrow>{}</mrow>", math.xml);
+    match (below.map(row), above.map(row)) {
+        (Some(below), Some(above)) => format!("<munderover>{sign}{below}{above}</munderover>"),
+        (Some(below), None) => format!("<munder>{sign}{below}</munder>"),
+        (None, Some(above)) => format!("<mover>{sign}{above}</mover>"),
+        (None, None) => sign,
+    }
+}
+
 pub(super) fn root(inner: Math) -> Math {
     Math::atom(format!("<msqrt><mrow>{}</mrow></msqrt>", inner.xml)).compact()
 }
@@ -268,8 +297,27 @@ pub(super) fn not(operand: Math) -> Math {
 
 /// Formulas between commas.
 pub(super) fn commas(items: Vec<Math>) -> Math {
+    separated(items, "")
+}
+
+/// Formulas between commas with a gap behind each.
+pub(super) fn separated(items: Vec<Math>, gap: &str) -> Math {
     let items: Vec<String> = items.into_iter().map(|item| item.xml).collect();
-    Math::new(items.join(&operator_sign(",")), Level::Rows)
+    Math::new(items.join(&format!("{}{gap}", operator_sign(","))), Level::Rows)
+}
+
+/// Formulas in a row.
+pub(super) fn beside(items: Vec<Math>) -> Math {
+    Math::new(items.into_iter().map(|item| item.xml).collect(), Level::Rows)
+}
+
+/// Operands with comparisons between them.
+pub(super) fn chain(first: Math, rest: Vec<(&str, Math)>) -> Math {
+    if rest.is_empty() {
+        return first;
+    }
+    let rest = rest.into_iter().map(|(sign, operand)| format!("{}<mrow>{}</mrow>", operator_sign(sign), operand.xml));
+    Math::new(format!("<mrow>{}</mrow>{}", first.xml, rest.collect::<String>()), Level::Compare)
 }
 
 /// A function of arguments, by its name as a formula. An exponent behind it could be that of the argument.
@@ -300,8 +348,13 @@ pub(super) fn cases(rows: Vec<(Math, Option<Math>)>) -> Math {
 
 /// Equations, a line each.
 pub(super) fn lines(rows: Vec<(Math, Math)>) -> Math {
-    let row = |(left, right): (Math, Math)| {
-        let cells = [cell("right", &left.xml), cell("center", &operator_sign("=")), cell("left", &right.xml)];
+    equation_lines(rows.into_iter().map(|(left, right)| (left, "=", right)).collect())
+}
+
+/// Relations, a line each, aligned at their signs.
+pub(super) fn equation_lines(rows: Vec<(Math, &str, Math)>) -> Math {
+    let row = |(left, sign, right): (Math, &str, Math)| {
+        let cells = [cell("right", &left.xml), cell("center", &operator_sign(sign)), cell("left", &right.xml)];
         format!("<mtr>{}</mtr>", cells.concat())
     };
     let rows: String = rows.into_iter().map(row).collect();

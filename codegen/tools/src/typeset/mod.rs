@@ -5,6 +5,7 @@
 
 mod calls;
 mod expression;
+mod formula;
 mod functions;
 mod mathml;
 mod names;
@@ -31,10 +32,14 @@ pub struct Formula {
     pub saved: Vec<String>,
 }
 
-/// The result as an expression: of one element, or of other operators; of an operator that has a kernel only, its notation.
+/// The result as the formula of its entry; without one as an expression: of one element, or of other operators; of an operator
+/// that has a kernel only, its notation.
 pub fn definition(model: &Model, op: &Op) -> Option<String> {
     // An alias has no body of its own.
     let op = op.alias_of.and_then(|id| model.ops.get(id.0)).unwrap_or(op);
+    if let Some(formula) = &op.facts.formula {
+        return Some(display(formula::formula(&Writer::new(model, op), formula)));
+    }
     let Some(body) = op.body.pointwise.as_ref().or(op.body.composite.as_ref()) else {
         return by_notation(model, op);
     };
