@@ -258,6 +258,12 @@ impl Report {
         if !summary.is_empty() {
             writeln!(out, "  {summary}")?;
         }
+        for (index, line) in op.formula.iter().enumerate() {
+            if index == 0 {
+                section(out, style, "formula")?;
+            }
+            writeln!(out, "  {line}")?;
+        }
         section(out, style, "which code runs")?;
         self.chosen(out)?;
         section(out, style, "Rust")?;

@@ -163,9 +163,9 @@ pub static RANGE_OPERATORS: &[RangeOperator] = &[
 
 /// Functions and values that formulas need not define.
 pub const FORMULA_WORDS: &[&str] = &[
-    "exp", "ln", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "erf", "sgn",
-    "round", "gcd", "det", "tr", "rank", "diag", "arg", "Re", "Im", "shape", "size", "var", "med", "true", "false",
-    "none", "NaN",
+    "exp", "ln", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "erf",
+    "sgn", "round", "gcd", "det", "tr", "rank", "diag", "arg", "Re", "Im", "shape", "size", "var", "med",
+    "true", "false", "none", "NaN",
 ];
 
 /// Signs that open and close a part of a formula.

@@ -303,3 +303,43 @@ proptest! {
         prop_assert_eq!(canonical(&tree(&text)), canonical(&tree(&formatted)), "{}\n{}", text, formatted);
     }
 }
+
+#[test]
+fn formulas_stand_behind_notations_and_keep_their_lines() {
+    check(
+        "\
+edition: 1
+ops:
+- func: f(Tensor self) -> Tensor
+  shape: follow(self)
+  formula: |-
+    y_i = exp({self}_i) / s
+    s = Σ_j exp({self}_j), \"over\" j
+  dtype: follow(self)
+  notation: f {self}
+  doc: F.
+- func: g(Tensor self) -> Tensor
+  variants: [functional]
+  formula: \"y = Σ_i {self}_i\"
+  doc: G.
+",
+        "\
+edition: 1
+
+ops:
+- func: f(Tensor self) -> Tensor
+  doc: F.
+  notation: f {self}
+  formula: |-
+    y_i = exp({self}_i) / s
+    s = Σ_j exp({self}_j), \"over\" j
+  shape: follow(self)
+  dtype: follow(self)
+
+- func: g(Tensor self) -> Tensor
+  doc: G.
+  formula: y = Σ_i {self}_i
+  variants: [functional]
+",
+    );
+}

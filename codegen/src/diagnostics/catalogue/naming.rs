@@ -202,9 +202,14 @@ pub fn formula_word(span: Span, word: &str) -> Diagnostic {
 
 /// A formula of an operator whose expression is one.
 pub fn formula_beside_expression(span: Span, expression: Span) -> Diagnostic {
-    Diagnostic::error("E0632", "an expression of one element is the formula already", span, "a second formula")
-        .with_secondary(expression, "the expression")
-        .with_help("remove `formula`; documents typeset `pointwise`")
+    Diagnostic::error(
+        "E0632",
+        "an expression of one element is the formula already",
+        span,
+        "a second formula",
+    )
+    .with_secondary(expression, "the expression")
+    .with_help("remove `formula`; documents typeset `pointwise`")
 }
 
 /// A namespace without a name.

@@ -83,7 +83,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, Mistake> {
         let rest = &text[at..];
         let is_mark = tokens.last().is_some_and(|last| last.token == Token::Sign('^'));
         let elsewhere = ELSEWHERE.iter().find(|(other, _)| rest.starts_with(other));
-        if let Some((other, here)) = elsewhere.filter(|(other, _)| !(is_mark && matches!(*other, "∗" | "*"))) {
+        if let Some((other, here)) = elsewhere.filter(|(other, _)| !(is_mark && matches!(*other, "∗" | "*")))
+        {
             let why = format!("`{other}` is written {}", quoted(here));
             return Err(Mistake::malformed(at..at + other.len(), why));
         }

@@ -99,7 +99,8 @@ fn parse(text: &str, signature: &Signature<'_>, visible: usize) -> Result<Formul
 fn defined<'a>(lines: &[&'a FormulaNode]) -> BTreeSet<&'a str> {
     let mut words = BTreeSet::new();
     for line in lines {
-        let items = if let FormulaNode::List(items) = line { &items[..] } else { std::slice::from_ref(*line) };
+        let items =
+            if let FormulaNode::List(items) = line { &items[..] } else { std::slice::from_ref(*line) };
         for item in items {
             let first = if let FormulaNode::Row(parts) = item { parts.first() } else { Some(item) };
             if let Some(FormulaNode::Relation(left, _)) = first {

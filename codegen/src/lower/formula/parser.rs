@@ -5,7 +5,8 @@
 use super::lexer::{Mistake, MistakeKind, Placed, Token};
 use super::signature::{Named, Signature};
 use crate::model::{
-    FENCES, FORMULA_WORDS, FormulaNode as Node, FormulaScripts, RANGE_OPERATORS, RangeOperator, SIGNS, Sign, Strength,
+    FENCES, FORMULA_WORDS, FormulaNode as Node, FormulaScripts, RANGE_OPERATORS, RangeOperator, SIGNS, Sign,
+    Strength,
 };
 
 /// The deepest nesting of a formula.
@@ -58,7 +59,10 @@ impl<'a> Parser<'a> {
             let placed = &self.tokens[self.at];
             match &placed.token {
                 Token::Break | Token::End if !begins_with_relation(&node) => {
-                    return Err(Mistake::malformed(start..end, "a line states a relation, such as `y_i = …`"));
+                    return Err(Mistake::malformed(
+                        start..end,
+                        "a line states a relation, such as `y_i = …`",
+                    ));
                 }
                 Token::Break | Token::End => lines.push((node, placed.range.start)),
                 Token::Sign(c) if FENCES.iter().any(|(_, close)| close == c) => {
@@ -143,9 +147,9 @@ impl<'a> Parser<'a> {
             }
             Token::Number(_) => true,
             Token::Sign(c) => {
-                let opens = FENCES.iter().any(|(open, close)| {
-                    open == c && (open != close || self.open.last() != Some(open))
-                });
+                let opens = FENCES
+                    .iter()
+                    .any(|(open, close)| open == c && (open != close || self.open.last() != Some(open)));
                 let is_operator = || RANGE_OPERATORS.iter().any(|operator| operator.text.chars().eq([*c]));
                 opens || matches!(c, '{' | '√' | ':' | '…' | '∞' | '∅') || is_operator()
             }
@@ -308,9 +312,10 @@ impl<'a> Parser<'a> {
             }
             Token::Sign('{') => match self.braced() {
                 Some((inner, end)) if self.signature.find(inner.trim()).is_some() => self.of_signature(end),
-                Some((inner, _)) if inner.trim().is_empty() => {
-                    Err(Mistake::malformed(placed.range.start..placed.range.end + inner.len() + 1, format!("the {name} is empty")))
-                }
+                Some((inner, _)) if inner.trim().is_empty() => Err(Mistake::malformed(
+                    placed.range.start..placed.range.end + inner.len() + 1,
+                    format!("the {name} is empty"),
+                )),
                 _ => {
                     let (mut items, _) = self.between('{')?;
                     Ok(if items.len() == 1 { items.remove(0) } else { Node::List(items) })
@@ -410,7 +415,8 @@ impl<'a> Parser<'a> {
         let range = self.tokens[self.at].range.clone();
         self.at += 1;
         let close = FENCES.iter().find(|(known, _)| *known == open).map_or('}', |(_, close)| *close);
-        if self.accept(close) {
+        // `||a| − b|` opens twice.
+        if open != close && self.accept(close) {
             let range = range.start..self.tokens[self.at - 1].range.end;
             return Err(Mistake::malformed(range, format!("nothing stands between `{open}` and `{close}`")));
         }
@@ -460,7 +466,10 @@ impl<'a> Parser<'a> {
         self.open.pop();
         match self.accept(')') {
             true => Ok(Node::Cases(rows)),
-            false => Err(Mistake::malformed(range, "the parentheses of `cases` are not closed behind its last value")),
+            false => Err(Mistake::malformed(
+                range,
+                "the parentheses of `cases` are not closed behind its last value",
+            )),
         }
     }
 }

@@ -32,7 +32,8 @@ impl<'a> Signature<'a> {
     pub fn find(&self, name: &str) -> Option<Named> {
         let argument = self.arguments.iter().position(|known| *known == name).map(Named::Argument);
         let result = || self.results.iter().position(|known| *known == Some(name)).map(Named::Result);
-        let unnamed = || (name == "result" && self.is_y_taken() && self.results == [None]).then_some(Named::Result(0));
+        let unnamed =
+            || (name == "result" && self.is_y_taken() && self.results == [None]).then_some(Named::Result(0));
         argument.or_else(result).or_else(unnamed)
     }
 

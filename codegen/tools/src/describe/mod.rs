@@ -47,6 +47,8 @@ pub struct Operator {
     pub inference: Option<Inference>,
     /// Conditions on the arguments.
     pub checks: Vec<String>,
+    /// The lines of its formula; none if the entry has none.
+    pub formula: Vec<String>,
     /// The composition of other operators.
     pub decomposes_to: Option<Decomposition>,
     /// Gradient formulas.
@@ -217,6 +219,13 @@ pub fn describe_with(checked: &Checked, op: &Op, shared: &mut Shared<'_>) -> Ope
         kernels: kernels(checked, op, sources),
         inference,
         checks: op.checks.iter().map(|check| check.text.clone()).collect(),
+        formula: op
+            .facts
+            .formula
+            .iter()
+            .flat_map(|formula| &formula.lines)
+            .map(|line| line.text.clone())
+            .collect(),
         decomposes_to,
         derivatives: op.derivatives.iter().map(|derivative| describe_derivative(derivative, op)).collect(),
         gradients_by: op.gradient_source().word(),

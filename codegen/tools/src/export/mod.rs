@@ -130,8 +130,18 @@ pub fn operator(op: &Op, model: &Model) -> Value {
 
 /// Facts about the operator, apart from its computation.
 fn about(facts: &Facts, args: &[Arg]) -> Value {
-    let Facts { since, deprecated, deterministic, updates, tags, known_as, backward_only, lines, notation, formula } =
-        facts;
+    let Facts {
+        since,
+        deprecated,
+        deterministic,
+        updates,
+        tags,
+        known_as,
+        backward_only,
+        lines,
+        notation,
+        formula,
+    } = facts;
     json!({
         "since": since,
         "deprecated": deprecated.as_ref().map(|deprecated| json!({

@@ -31,9 +31,17 @@ struct FormulaWriter<'a> {
 impl FormulaWriter<'_> {
     fn line(&self, node: &Node) -> Math {
         match node {
-            Node::List(items) => separated(items.iter().map(|item| self.math(item)).collect(), GAP),
+            Node::List(items) => self.statements(self.math(&items[0]), &items[1..]),
             _ => self.math(node),
         }
+    }
+
+    /// Statements of one line: there is a gap before those with a relation or words, and none between the items of a list.
+    fn statements(&self, first: Math, rest: &[Node]) -> Math {
+        rest.iter().fold(first, |before, item| {
+            let is_statement = matches!(item, Node::Relation(..) | Node::Row(_) | Node::Words(_));
+            separated(vec![before, self.math(item)], if is_statement { GAP } else { "" })
+        })
     }
 
     /// A line as the left side of its first relation, the sign, and the rest.
@@ -41,8 +49,7 @@ impl FormulaWriter<'_> {
         match node {
             Node::List(items) => {
                 let (left, sign, right) = self.statement(&items[0]);
-                let rest = items[1..].iter().map(|item| self.math(item));
-                (left, sign, separated([right].into_iter().chain(rest).collect(), GAP))
+                (left, sign, self.statements(right, &items[1..]))
             }
             Node::Row(parts) => {
                 let (left, sign, right) = self.statement(&parts[0]);
@@ -52,9 +59,12 @@ impl FormulaWriter<'_> {
                 let (sign, second) = &rest[0];
                 let right = chain(
                     self.operand(second),
-                    rest[1..].iter().map(|(sign, operand)| (sign.text, self.operand(operand))).collect(),
+                    rest[1..]
+                        .iter()
+                        .map(|(sign, operand)| (shown(sign.text), self.operand(operand)))
+                        .collect(),
                 );
-                (self.operand(first), sign.text, right)
+                (self.operand(first), shown(sign.text), right)
             }
             // The generator refuses lines that begin with another part.
             _ => (upright("?"), "=", self.math(node)),
@@ -124,7 +134,7 @@ impl FormulaWriter<'_> {
             }
             Node::Relation(first, rest) => chain(
                 self.operand(first),
-                rest.iter().map(|(sign, operand)| (sign.text, self.operand(operand))).collect(),
+                rest.iter().map(|(sign, operand)| (shown(sign.text), self.operand(operand))).collect(),
             ),
             Node::Row(parts) => beside(self.parts(parts, false)),
             Node::List(items) => commas(self.each(items)),
@@ -132,12 +142,25 @@ impl FormulaWriter<'_> {
     }
 
     fn script(&self, base: &Node, marks: &FormulaScripts) -> Math {
-        let base = self.math(base);
+        let base = self.base(base);
         match (&marks.below, &marks.above) {
             (Some(below), Some(above)) => scripts(base, self.math(below), self.mark(above)),
             (Some(below), None) => subscript(base, self.math(below)),
             (None, Some(above)) => power(base, self.mark(above)),
             (None, None) => base,
+        }
+    }
+
+    /// A part that has marks: one with a subscript of its own stands between parentheses, `(y_0)_i`, and the number of a word
+    /// on its line, `mat1_i`.
+    fn base(&self, node: &Node) -> Math {
+        let math = self.math(node);
+        match node {
+            _ if !math.xml.starts_with("<msub>") => math,
+            Node::Argument(index) if self.op.args[*index].name.ends_with(|c: char| c.is_ascii_digit()) => {
+                upright(&self.op.args[*index].name)
+            }
+            _ => between("(", math, ")"),
         }
     }
 
@@ -152,7 +175,10 @@ impl FormulaWriter<'_> {
 
     fn over(&self, operator: &RangeOperator, marks: &FormulaScripts, body: &Node) -> Math {
         let sign = match operator.is_word {
-            true => format!("<mo form=\"prefix\" movablelimits=\"false\" lspace=\"0\" rspace=\"0\">{}</mo>", operator.shown),
+            true => format!(
+                "<mo form=\"prefix\" movablelimits=\"false\" lspace=\"0\" rspace=\"0\">{}</mo>",
+                operator.shown
+            ),
             false => format!("<mo form=\"prefix\">{}</mo>", operator.shown),
         };
         let limit = |mark: &Option<Box<Node>>| mark.as_ref().map(|mark| self.math(mark));
@@ -167,6 +193,11 @@ impl FormulaWriter<'_> {
             }
         }
     }
+}
+
+/// A sign as browsers know it, with spaces around.
+fn shown(sign: &'static str) -> &'static str {
+    if sign == "~" { "∼" } else { sign }
 }
 
 /// A name that the formula gives, or a function's. A letter is slanted, a word upright.

@@ -110,7 +110,9 @@ pub(super) fn operator_sign(text: &str) -> String {
 
 /// A sign that is a parenthesis, and grows with its content if that is higher than a line.
 fn fence(text: &str, form: &str, content: &str) -> String {
-    let is_high = ["<mfrac", "<mtable", "<msqrt", "<msup", "<msubsup", "<munder", "<mover"].iter().any(|element| content.contains(element));
+    let is_high = ["<mfrac", "<mtable", "<msqrt", "<msup", "<msubsup", "<munder", "<mover"]
+        .iter()
+        .any(|element| content.contains(element));
     format!("<mo fence=\"true\" form=\"{form}\" stretchy=\"{is_high}\">{}</mo>", escape(text))
 }
 
@@ -316,7 +318,9 @@ pub(super) fn chain(first: Math, rest: Vec<(&str, Math)>) -> Math {
     if rest.is_empty() {
         return first;
     }
-    let rest = rest.into_iter().map(|(sign, operand)| format!("{}<mrow>{}</mrow>", operator_sign(sign), operand.xml));
+    let rest = rest
+        .into_iter()
+        .map(|(sign, operand)| format!("{}<mrow>{}</mrow>", operator_sign(sign), operand.xml));
     Math::new(format!("<mrow>{}</mrow>{}", first.xml, rest.collect::<String>()), Level::Compare)
 }
 
@@ -326,9 +330,11 @@ pub(super) fn call(name: Math, arguments: Vec<Math>) -> Math {
     Math::new(format!("<mrow>{}<mo>\u{2061}</mo>{}</mrow>", name.xml, arguments.xml), Level::Power)
 }
 
-/// A cell of a table. Browsers know no alignment of MathML but that of style sheets.
+/// A cell of a table. Browsers know no alignment of MathML but that of style sheets; Chromium moves the row in a cell to the
+/// right by its own word alone.
 fn cell(side: &str, content: &str) -> String {
-    format!("<mtd style=\"text-align:{side}\"><mrow>{content}</mrow></mtd>")
+    let own = if side == "right" { ";text-align:-webkit-right" } else { "" };
+    format!("<mtd style=\"text-align:{side}{own}\"><mrow>{content}</mrow></mtd>")
 }
 
 /// Values with their conditions behind a brace; the last one, without a condition, holds otherwise.
@@ -354,7 +360,8 @@ pub(super) fn lines(rows: Vec<(Math, Math)>) -> Math {
 /// Relations, a line each, aligned at their signs.
 pub(super) fn equation_lines(rows: Vec<(Math, &str, Math)>) -> Math {
     let row = |(left, sign, right): (Math, &str, Math)| {
-        let cells = [cell("right", &left.xml), cell("center", &operator_sign(sign)), cell("left", &right.xml)];
+        let cells =
+            [cell("right", &left.xml), cell("center", &operator_sign(sign)), cell("left", &right.xml)];
         format!("<mtr>{}</mtr>", cells.concat())
     };
     let rows: String = rows.into_iter().map(row).collect();

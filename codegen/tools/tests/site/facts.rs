@@ -8,6 +8,7 @@ use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline;
 use opsmith_tools::results::Results;
 use opsmith_tools::site::{SiteFile, site};
+use opsmith_tools::typeset;
 
 use super::{Folder, broken, input, root, stock, stock_site};
 
@@ -166,4 +167,32 @@ fn another_name_of_an_operator_elsewhere_has_no_link() {
     let page = text(&files, "ops/plus.html");
     assert_parts(&page, &["Another name of add.Tensor, an operator of a library that this one builds on."]);
     assert_parts(&page, &["Not executed: this site was generated without results of a test run."]);
+}
+
+/// An operator's page shows its computation: the expression, the composition, or the formula of its entry.
+#[test]
+fn every_public_operator_has_a_formula() {
+    let (checked, _) = stock();
+    let model = &checked.model;
+    let returns = |op: &Op| !op.outputs.is_empty();
+    let without =
+        public(&model.ops).filter(|(op, meant)| returns(meant) && typeset::definition(model, op).is_none());
+    let without: Vec<String> = without.map(|(op, _)| format!("{} ({})", op.name, op.location)).collect();
+    assert!(
+        without.is_empty(),
+        "{} operators have no formula; give their entries the key `formula`:\n{}",
+        without.len(),
+        without.join("\n")
+    );
+    // On the page, in words and in the export.
+    let page = text(stock_site(), "ops/cumsum.html");
+    assert_parts(&page, &["Definition [formula]"]);
+    let file = stock_site().iter().find(|file| file.path == "everything.json").expect("all of the site");
+    assert!(file.text.contains("y_{…, i, …} = Σ_{k=0}^i self_{…, k, …}"), "the formula is in the export");
+    let op = model.ops.iter().find(|op| op.name == "layer_norm").expect("a stock operator");
+    let words = emit::words(op, model).definition;
+    assert!(
+        words.starts_with("formula: `y_{b, i} = ") && words.contains("in terms of other operators: "),
+        "{words}"
+    );
 }
