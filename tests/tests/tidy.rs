@@ -138,7 +138,6 @@ impl Names {
         vocabulary.extend(Role::ALL.iter().map(|(_, name)| *name));
         vocabulary.extend(model::expr::QUERIES.iter().map(|query| query.name));
         vocabulary.extend(schema::BEGIN_WITH_I);
-        vocabulary.extend(model::FORMULA_WORDS);
         vocabulary.extend(model::RANGE_OPERATORS.iter().map(|operator| operator.text));
         let tables = [keys::FILE_KEYS, keys::OP_KEYS, keys::DECLARATION_KEYS, keys::FUNCTION_KEYS];
         vocabulary.extend(tables.into_iter().flatten().map(|key| key.name));

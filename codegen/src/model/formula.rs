@@ -161,12 +161,14 @@ pub static RANGE_OPERATORS: &[RangeOperator] = &[
     word("inf"),
 ];
 
+/// Functions and values that formulas need not define, between spaces: they are mathematics, whatever operators are called.
+const WORDS: &str = "exp ln log sin cos tan sinh cosh tanh arcsin arccos arctan erf sgn round gcd det tr rank diag arg Re Im \
+                     shape size true false none NaN";
+
 /// Functions and values that formulas need not define.
-pub const FORMULA_WORDS: &[&str] = &[
-    "exp", "ln", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "erf",
-    "sgn", "round", "gcd", "det", "tr", "rank", "diag", "arg", "Re", "Im", "shape", "size", "var", "med",
-    "true", "false", "none", "NaN",
-];
+pub fn formula_words() -> impl Iterator<Item = &'static str> {
+    WORDS.split_whitespace()
+}
 
 /// Signs that open and close a part of a formula.
 pub const FENCES: [(char, char); 7] =

@@ -195,7 +195,7 @@ pub fn formula_word(span: Span, word: &str) -> Diagnostic {
         format!(
             "define it in a line of its own (`{word} = …`), separate factors by spaces, or write words in quotes; known are \
              {}",
-            super::ticked(crate::model::FORMULA_WORDS.iter().copied())
+            super::ticked(crate::model::formula_words())
         ),
     )
 }
