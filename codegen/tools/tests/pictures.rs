@@ -37,7 +37,8 @@ fn formulas(model: &Model) -> Vec<(String, String)> {
 /// The number of parts that an element of MathML has; `None` if any number is right.
 fn arity(name: &str) -> Option<usize> {
     match name {
-        "mfrac" | "msup" | "msub" | "mover" => Some(2),
+        "mfrac" | "msup" | "msub" | "mover" | "munder" => Some(2),
+        "msubsup" | "munderover" => Some(3),
         "msqrt" => Some(1),
         _ => None,
     }
@@ -47,8 +48,24 @@ fn arity(name: &str) -> Option<usize> {
 fn mistake(node: Node<'_, '_>) -> Option<String> {
     let name = node.tag_name().name();
     let known = [
-        "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msup", "msub", "mover", "msqrt",
-        "mtable", "mtr", "mtd",
+        "math",
+        "mrow",
+        "mi",
+        "mn",
+        "mo",
+        "mtext",
+        "mspace",
+        "mfrac",
+        "msup",
+        "msub",
+        "mover",
+        "msqrt",
+        "munder",
+        "munderover",
+        "msubsup",
+        "mtable",
+        "mtr",
+        "mtd",
     ];
     let parts: Vec<Node<'_, '_>> = node.children().filter(|child| child.is_element()).collect();
     if !known.contains(&name) {

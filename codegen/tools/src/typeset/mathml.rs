@@ -197,13 +197,13 @@ pub(super) fn product_of(left: Math, right: Math, symbol: &str) -> Math {
 
 /// A product as it is written: with a sign, or else a thin space where two letters would be read as a word.
 pub(super) fn factors(left: Math, right: Math, symbol: Option<&str>) -> Math {
-    let is_digit = left.number.is_some() && left.level == Level::Atom;
+    let stands_alone = left.number.is_some() && left.level == Level::Atom && right.follows_number;
     let left = match left.level {
         Level::Prefix => between("(", left, ")"),
         _ => left.unsigned(Level::Product),
     };
     let right = right.unsigned(Level::Product);
-    let gap = if symbol.is_some() || is_digit { "" } else { THIN };
+    let gap = if symbol.is_some() || stands_alone { "" } else { THIN };
     let sign = operator_sign(symbol.unwrap_or("\u{2062}"));
     Math::new(format!("{}{sign}{gap}{}", left.xml, right.xml), Level::Product)
 }
