@@ -28,7 +28,7 @@ pub static LIBRARY: Library = Library {
     namespaces: &[],
     known_as: &[],
     unlike: &[],
-    fingerprint: "6eeeca3056984922",
+    fingerprint: "3d7d60515ed9dce0",
 };
 
 rt::library::register!(& LIBRARY);
