@@ -3,6 +3,8 @@
 //! In: an operator. Out: lines of Markdown: formula, arguments, results, gradients and errors. Must not know
 //! which document shows them.
 
+mod result_rules;
+
 use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
 use opsmith_core::{Backend, DTypeSet, Query, Words, constraint};
 use proc_macro2::{Literal, TokenStream};
@@ -15,6 +17,8 @@ use super::names::{def_name, ident};
 use crate::expr::print::print;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Derivative, GradientSource, Kind, Model, NumberUse, Op, ValueUse};
+
+pub use result_rules::{ResultWords, rules_of_results};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().map(|op| row(op, generation.model)).collect()
@@ -123,128 +127,6 @@ pub fn constraints(arg: &Arg) -> String {
     let words = constraint::describe(&arg.constraints, arg.ty.is_list());
     let list = if arg.ty.is_list() && words.starts_with("of ") { "a list " } else { "" };
     format!("{list}{words}")
-}
-
-/// The rule of a result, in words; Markdown.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ResultWords {
-    /// The rule of its shape.
-    pub shape: String,
-    /// The rule of its dtype.
-    pub dtype: String,
-}
-
-/// The rules of the results that callers get; empty if the operator returns no tensors.
-pub fn rules_of_results(op: &Op, model: &Model) -> Vec<ResultWords> {
-    rules_in(op, model, None)
-}
-
-/// The rules of the results of an operator that a composition calls.
-fn rules_in(op: &Op, model: &Model, caller: Option<&Composed<'_>>) -> Vec<ResultWords> {
-    let visible = op.visible().len();
-    let alike = |shape: &str, dtype: &str| {
-        vec![ResultWords { shape: shape.to_owned(), dtype: dtype.to_owned() }; visible]
-    };
-    let Some(infer) = &op.infer else {
-        return match (&op.body.view, &op.body.composite) {
-            (Some(path), _) => {
-                alike(&format!("as the layout function `{path}` says"), "that of the tensor it is a view of")
-            }
-            (None, Some(composite)) => {
-                let place = Composed { op, model, bound: None, caller };
-                let row = |position| of_composition(&place, composite, position);
-                let unknown =
-                    || alike("as the composition gives it", "as the composition gives it").remove(0);
-                (0..visible).map(|position| row(position).unwrap_or_else(unknown)).collect()
-            }
-            (None, None) => Vec::new(),
-        };
-    };
-    let dtypes = infer.dtypes.iter().take(visible).map(|dtype| rule(dtype, op, model));
-    if let Some(path) = &infer.function {
-        let shape = format!("as the Rust function `{path}` says");
-        return dtypes.map(|dtype| ResultWords { shape: shape.clone(), dtype }).collect();
-    }
-    let shapes = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
-    let rows = shapes.iter().zip(dtypes);
-    rows.map(|(shape, dtype)| ResultWords { shape: rule(shape, op, model), dtype }).collect()
-}
-
-/// A part of a composition.
-struct Composed<'a> {
-    op: &'a Op,
-    model: &'a Model,
-    /// The names bound by `let` around it, the innermost first.
-    bound: Option<(&'a [(String, Expr)], &'a Composed<'a>)>,
-    /// The part of another composition that calls its operator.
-    caller: Option<&'a Composed<'a>>,
-}
-
-impl<'a> Composed<'a> {
-    /// Whether it is a part of an operator, or of one that is called in that.
-    fn is_in(&self, op: &Op) -> bool {
-        std::ptr::eq(self.op, op) || self.caller.is_some_and(|caller| caller.is_in(op))
-    }
-
-    /// The value of a name bound by `let`, and the part that it stands in: after the names that were bound before.
-    fn value(&self, name: &str) -> Option<(&'a Expr, Composed<'a>)> {
-        let (bindings, outer) = self.bound?;
-        match bindings.iter().rposition(|(known, _)| known == name) {
-            Some(at) => Some((&bindings[at].1, Composed { bound: Some((&bindings[..at], outer)), ..*self })),
-            None => outer.value(name),
-        }
-    }
-}
-
-/// The rules of a result of a composition: those of the operator that gives it, in that operator's words; `None` if none does.
-fn of_composition(place: &Composed<'_>, expr: &Expr, position: usize) -> Option<ResultWords> {
-    let (op, model) = (place.op, place.model);
-    match &expr.kind {
-        ExprKind::Convert(inner) => of_composition(place, inner, position),
-        ExprKind::Block(bound, value) => {
-            of_composition(&Composed { bound: Some((bound, place)), ..*place }, value, position)
-        }
-        ExprKind::Variable(Variable::Local(name)) => {
-            let (value, place) = place.value(name)?;
-            of_composition(&place, value, position)
-        }
-        ExprKind::Variable(Variable::Arg(index)) => {
-            let name = &op.args.get(*index)?.name;
-            Some(ResultWords { shape: format!("that of `{name}`"), dtype: format!("that of `{name}`") })
-        }
-        ExprKind::Tuple(values) => of_composition(place, values.get(position)?, 0),
-        ExprKind::Index(of, at) => match at.kind {
-            ExprKind::Int(at) => of_composition(place, of, usize::try_from(at).ok()?),
-            _ => None,
-        },
-        ExprKind::Op(id, _) => {
-            let called = &model.ops[id.0];
-            let meant = called.alias_of.map_or(called, |id| &model.ops[id.0]);
-            // A composition may call its own operator, with other arguments.
-            if place.is_in(meant) {
-                return None;
-            }
-            let rules = rules_in(meant, model, Some(place)).into_iter().nth(position)?;
-            let is_told = |rule: &str| {
-                rule.starts_with("that of `") && rule.contains(": ") && !rule.contains(", else ")
-            };
-            let of = |rule: String| match is_told(&rule) {
-                true => rule,
-                false => format!("that of `{}`: {rule}", called.name),
-            };
-            Some(ResultWords { shape: of(rules.shape), dtype: of(rules.dtype) })
-        }
-        ExprKind::If(condition, yes, no) => {
-            let (yes, no) = (of_composition(place, yes, position)?, of_composition(place, no, position)?);
-            let condition = code(condition, op, model);
-            let either = |yes: String, no: String| match yes == no {
-                true => yes,
-                false => format!("{yes} if {condition}, else {no}"),
-            };
-            Some(ResultWords { shape: either(yes.shape, no.shape), dtype: either(yes.dtype, no.dtype) })
-        }
-        _ => None,
-    }
 }
 
 /// Meaning, shape and dtype of each result.

@@ -10,11 +10,12 @@ mod functions;
 mod mathml;
 mod names;
 
+use opsmith_codegen::analysis::composed;
 use opsmith_codegen::analysis::reads::{Place, reads};
 use opsmith_codegen::model::expr::{Expr, ExprKind};
 use opsmith_codegen::model::{Backends, Derivative, Model, Op};
-use opsmith_core::Backend;
 use opsmith_core::rules::{Rule, ShapeRule};
+use opsmith_core::{Backend, Query};
 
 use expression::Writer;
 use mathml::{Math, between, commas, display, equation, lines};
@@ -107,25 +108,53 @@ fn is_computed(formula: &Expr) -> bool {
     }
 }
 
-/// The sizes of each result, typeset; `None` where a function of the kernels alone says them.
+/// The sizes of each result, typeset; `None` where a function of the kernels alone says them. Those of a composition are put
+/// together from the rules of the operators that it calls.
 pub fn shapes(model: &Model, op: &Op) -> Vec<Option<String>> {
-    let visible = op.visible().len();
-    let Some(infer) = op.infer.as_ref().filter(|infer| infer.function.is_none()) else {
-        return vec![None; visible];
+    let rules: Vec<Option<Expr>> = match &op.infer {
+        Some(infer) if infer.function.is_some() => Vec::new(),
+        Some(infer) if infer.run_shapes.is_empty() => infer.shapes.iter().cloned().map(Some).collect(),
+        Some(infer) => infer.run_shapes.iter().cloned().map(Some).collect(),
+        None => (0..op.visible().len()).map(|position| composed::shape(model, op, position)).collect(),
     };
-    let rules = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
-    let typeset = |(index, rule): (usize, &Expr)| {
+    let typeset = |index: usize| {
+        let rule = rules.get(index)?.as_ref()?;
         let writer = Writer::of(model, op, rule);
-        let shape = |of: Math| mathml::call(names::upright("shape"), vec![of]);
-        let left = shape(writer.result(index));
-        Some(display(match &rule.kind {
-            ExprKind::Rule(Rule::Shape(ShapeRule::Follow), args) if args.len() == 1 => {
-                equation(left, shape(writer.math(&args[0])))
-            }
-            _ => equations(&writer, left, rule),
+        let left = shape_of(writer.result(index));
+        Some(display(match choice(&writer, rule) {
+            Some(right) => equation(left, right),
+            None => equations(&writer, left, rule),
         }))
     };
-    rules.iter().take(visible).enumerate().map(typeset).collect()
+    (0..op.visible().len()).map(typeset).collect()
+}
+
+fn shape_of(tensor: Math) -> Math {
+    mathml::call(names::upright("shape"), vec![tensor])
+}
+
+/// A rule that gives the shape of a tensor as it is, or chooses between such.
+fn choice(writer: &Writer<'_>, rule: &Expr) -> Option<Math> {
+    match &rule.kind {
+        ExprKind::Convert(inner) => choice(writer, inner),
+        ExprKind::Rule(Rule::Shape(ShapeRule::Follow), args) if args.len() == 1 => {
+            Some(shape_of(writer.math(&args[0])))
+        }
+        ExprKind::Query(Query::Sizes, of, _) => Some(shape_of(writer.math(of))),
+        ExprKind::If(..) => {
+            let (mut rows, mut rest) = (Vec::new(), rule);
+            while let ExprKind::If(condition, yes, no) = &rest.kind {
+                rows.push((
+                    choice(writer, yes).unwrap_or_else(|| writer.math(yes)),
+                    Some(writer.math(condition)),
+                ));
+                rest = no;
+            }
+            rows.push((choice(writer, rest).unwrap_or_else(|| writer.math(rest)), None));
+            Some(mathml::cases(rows))
+        }
+        _ => None,
+    }
 }
 
 /// `left = expression`: bindings in lines of their own, the value last.
