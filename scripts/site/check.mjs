@@ -153,6 +153,12 @@ if (existsSync(join(site, "assets/coverage-data.js"))) {
     const without = operators.filter(([, html]) => !html.includes('id="example"') && !html.includes("for formulas only"));
     check(without.length === 0, `${without.length} without an example: ${without.slice(0, 10).map(([file]) => file)}`);
   });
+
+  await test("every operator that returns tensors has their sizes in symbols", async () => {
+    const elsewhere = "an operator of a library that this one builds on";
+    const silent = [...text].filter(([, html]) => html.includes('class="soft unsymbolic"') && !html.includes(elsewhere)).map(([file]) => file);
+    check(silent.length === 0, `${silent.length} without sizes in symbols: ${silent.slice(0, 10)}`);
+  });
 }
 
 await test("no request to a network, no error of a script", async () => {

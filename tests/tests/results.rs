@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use opsmith::{DOCUMENTATION, LIBRARY};
-use opsmith_codegen::model::Model;
+use opsmith_codegen::model::{Model, Op};
 use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::OpDef;
 use opsmith_testing::results::{self, CheckOutcome, VARIABLE};
 use opsmith_testing::{checks, examples, of_each, report, runs_on_host};
 use opsmith_tools::results::{Cell, Outcome, Results};
+use opsmith_tools::typeset;
 
 fn stock() -> Model {
     let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml");
@@ -38,6 +39,7 @@ fn every_example_of_the_documentation_runs() {
 #[ignore = "records results; the test below runs it"]
 fn a_recorded_run() {
     report(&LIBRARY, checks::runs).assert_right();
+    report(&LIBRARY, checks::symbolic_inference).assert_right();
     every_example_of_the_documentation_runs();
 }
 
@@ -61,6 +63,24 @@ fn recorded_results_cover_every_operator_and_are_the_findings() {
     let examples = recorded.operators().filter(|name| !recorded.operator(name).unwrap().examples.is_empty());
     assert!(examples.count() > 500, "hardly any operator has an example");
     assert_a_known_example(&recorded);
+    assert_sizes_are_in_symbols(&model, &recorded);
+}
+
+/// Every operator that returns tensors has a rule that is typeset, or formulas of its results' sizes at a sample; a size without one
+/// is that of a run, or open, which a page says.
+fn assert_sizes_are_in_symbols(model: &Model, recorded: &Results) {
+    let is_typeset = |op: &Op| typeset::shapes(model, op).iter().all(Option::is_some);
+    let has_formulas = |op: &Op| recorded.operator(&op.name).is_some_and(|found| !found.sizes.is_empty());
+    let returning = model.ops.iter().filter(|op| op.alias_of.is_none() && op.returns_tensors());
+    let silent: Vec<&str> = returning
+        .filter(|op| !op.visible().is_empty() && !is_typeset(op) && !has_formulas(op))
+        .map(|op| op.name.as_str())
+        .collect();
+    assert_eq!(silent, [""; 0], "no sizes in symbols");
+    let sizes = |name: &str| &recorded.operator(name).unwrap().sizes[0];
+    assert_eq!(sizes("mm").results, [Some(vec![Some("s0".to_owned()), Some("s3".to_owned())])]);
+    let chosen = sizes("masked_select");
+    assert_eq!((chosen.run[0].size.as_str(), chosen.run[0].most.as_deref()), ("u4", Some("s0*s1")));
 }
 
 /// How the recorded cells of an operator differ from what its checks find here.

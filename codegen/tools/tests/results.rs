@@ -163,3 +163,25 @@ proptest! {
         let _ = folder.read();
     }
 }
+
+#[test]
+fn sizes_at_samples_are_read_once_and_the_last_run_decides() {
+    let model = model(SPEC);
+    let own = format!("{:016x}", fingerprint(&model));
+    let line = |results: &str| {
+        format!(
+            "{{\"op\":\"twice\",\"sizes\":{{\"arguments\":[{{\"name\":\"x\",\"sizes\":[\"s0\"]}}],\"results\":{results},\
+             \"conditions\":[\"s0 >= 2\"],\"run\":[]}}}}\n"
+        )
+    };
+    let first = format!("{}{}", head(&own, 1), line("[[\"2*s0\"]]"));
+    let second = format!("{}{}{}", head(&own, 2), line("[[\"s0\"],null,[null]]").repeat(2), line("[]"));
+    let results = Folder::new("sizes", &[("a.jsonl", &first), ("b.jsonl", &second)]).read().unwrap();
+    let sizes = &results.operator("twice").unwrap().sizes;
+    assert_eq!(sizes.len(), 2);
+    assert_eq!(sizes[0].results, [Some(vec![Some("s0".to_owned())]), None, Some(vec![None])]);
+    assert_eq!(sizes[0].conditions, ["s0 >= 2"]);
+    let long = format!("{}{}", head(&own, 1), line(&format!("[{}]", ["[]"; 100].join(","))));
+    let results = Folder::new("sizes-long", &[("a.jsonl", &long)]).read().unwrap();
+    assert!(results.operator("twice").unwrap().sizes.is_empty(), "a list without end is no sample");
+}

@@ -98,6 +98,24 @@ fn words_and_sources_stand_beside_formulas() {
     assert!(typeset::definition(&model, op).is_none());
 }
 
+#[test]
+fn sizes_of_samples_are_formulas_and_damaged_ones_stay_text() {
+    let text = |formula: &str| {
+        let math = typeset::formula_of_size(formula);
+        roxmltree::Document::parse(&math).unwrap_or_else(|error| panic!("{formula}: {error}"));
+        let mut parts = math.split('<').filter_map(|part| part.split_once('>'));
+        parts.by_ref().map(|(_, text)| text).collect::<String>()
+    };
+    assert_eq!(text("2*s0+1"), "2\u{2062}s0+1");
+    assert_eq!(text("floor((s0+s1)/2)"), "⌊s0+s12⌋");
+    assert_eq!(text("s0^2*s1-3"), "s02⋅s1−3");
+    assert_eq!(text("s0 == s1 && (s2 >= 4 || s2 != 1)"), "s0=s1∧(s2≥4∨s2≠1)");
+    assert_eq!(text("max(s0, ((s1)%(2)))"), "max\u{2061}(s0,s1mod2)");
+    for damaged in ["", "s0+", "<script>", "floor(", "min(s0", "a b", &"(".repeat(10_000)] {
+        assert_eq!(text(damaged), damaged.replace(' ', "\u{a0}").replace('<', "&lt;").replace('>', "&gt;"));
+    }
+}
+
 /// A random expression of numbers: its text in a spec and its value.
 #[derive(Clone, Debug)]
 enum Tree {

@@ -99,6 +99,14 @@ pub fn record_example(op: &OpDef, code: &str, output: &str) {
     append(op.library, &json!({ "op": op.name, "example": { "code": code, "output": output } }));
 }
 
+/// Records the sizes of a sample's results as formulas of the sizes of its arguments.
+///
+/// # Panics
+/// If the file cannot be written.
+pub(crate) fn record_sizes(op: &OpDef, sizes: &Value) {
+    append(op.library, &json!({ "op": op.name, "sizes": sizes }));
+}
+
 /// The open file, and the library of its last head.
 struct Recorder {
     file: File,

@@ -1,13 +1,14 @@
 //! The lines of a file of results.
 //!
 //! The first line of a run is its head, `{"opsmith_results":1,"library":…,"fingerprint":…,"time":…}`; a line of an outcome
-//! has `op`, `backend`, `dtype`, `check` and `passed`, `failed` or `skipped`; that of an example `op` and `example`. A line
+//! has `op`, `backend`, `dtype`, `check` and `passed`, `failed` or `skipped`; that of an example `op` and `example`, that of a
+//! sample's sizes `op` and `sizes`. A line
 //! of the timing program has `case`, `op` and `median_ns`.
 
 use serde::Deserialize;
 
 use super::merge::Part;
-use super::{Cell, Example, Outcome, Timing, VERSION};
+use super::{Cell, Example, Outcome, RecordedSizes, Timing, VERSION, sizes};
 
 /// The most bytes of a text that is kept.
 const MOST_TEXT: usize = 64 << 10;
@@ -28,6 +29,7 @@ struct Line {
     failed: Option<Vec<String>>,
     skipped: Option<String>,
     example: Option<Sample>,
+    sizes: Option<RecordedSizes>,
     lib: Option<String>,
     case: Option<String>,
     median_ns: Option<f64>,
@@ -114,6 +116,10 @@ fn add(part: &mut Part, line: Line) -> Result<(), &'static str> {
     let results = part.operators.entry(short(op)).or_default();
     if let Some(Sample { code, output }) = line.example {
         results.examples.push(Example { code: short(code), output: short(output) });
+        return Ok(());
+    }
+    if let Some(found) = line.sizes {
+        sizes::add(&mut results.sizes, found);
         return Ok(());
     }
     let outcome = match (line.passed, line.failed, line.skipped) {

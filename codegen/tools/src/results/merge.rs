@@ -35,6 +35,9 @@ pub(super) fn merged(parts: &[Part]) -> BTreeMap<String, OperatorResults> {
             if !results.examples.is_empty() {
                 known.examples.clone_from(&results.examples);
             }
+            if !results.sizes.is_empty() {
+                known.sizes.clone_from(&results.sizes);
+            }
             for timing in &results.timings {
                 known.timings.retain(|other| other.case != timing.case);
                 known.timings.push(timing.clone());

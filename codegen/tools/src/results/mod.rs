@@ -6,6 +6,7 @@
 
 mod line;
 mod merge;
+mod sizes;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,6 +16,7 @@ use opsmith_codegen::analysis::fingerprint::fingerprint;
 use opsmith_codegen::model::Model;
 
 use merge::Part;
+pub use sizes::{RecordedArgument, RecordedSizes, RecordedTensor, SizeOfRun};
 
 /// The version of the lines that this reader knows.
 pub const VERSION: u64 = 1;
@@ -37,6 +39,8 @@ pub struct OperatorResults {
     pub cells: Vec<Cell>,
     /// Calls with their printed results.
     pub examples: Vec<Example>,
+    /// Sizes of results as formulas, at samples.
+    pub sizes: Vec<RecordedSizes>,
     /// Times of calls, in the order of their cases.
     pub timings: Vec<Timing>,
 }

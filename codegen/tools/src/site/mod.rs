@@ -20,6 +20,7 @@ mod places;
 pub mod python;
 mod render;
 mod search;
+mod sizes;
 mod tests;
 
 use opsmith_codegen::config::Config;

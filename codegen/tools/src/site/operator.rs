@@ -18,6 +18,7 @@ use super::map::{PageLink, SiteMap};
 use super::markdown::{self, Heading};
 use super::places::{Place, place};
 use super::python;
+use super::sizes::{self, SizesInSymbols};
 use super::tests::{self, TestTable, TimingRow};
 use crate::coverage::{self, Row};
 use crate::describe::{self, Kernel, Shared};
@@ -61,6 +62,8 @@ pub struct OperatorPage {
     pub arguments: Vec<ArgumentRow>,
     /// The results.
     pub results: Vec<ResultRow>,
+    /// The sizes of the results at samples.
+    pub sizes: SizesInSymbols,
     /// A call with its printed result.
     pub example: Option<ExampleText>,
     /// The source of gradients, a sentence.
@@ -231,6 +234,7 @@ fn page(map: &SiteMap<'_>, index: usize, coverage: &[Row], shared: &mut Shared<'
     };
     let errors = emit::errors_in_words(meant, model);
     let errors = errors.iter().map(|line| markdown::inline(line, &links));
+    let rows = fields::results(op, meant, model, &links);
     OperatorPage {
         index,
         name: op.name.clone(),
@@ -247,7 +251,8 @@ fn page(map: &SiteMap<'_>, index: usize, coverage: &[Row], shared: &mut Shared<'
         plot: picture(model, op),
         flops: operations(map, meant),
         arguments: fields::arguments(op, &links),
-        results: fields::results(op, meant, model, &links),
+        sizes: sizes::in_symbols(op, meant, model, &rows, input.results),
+        results: rows,
         example: example(op, meant, input.results),
         gradients: gradients::sentence(meant),
         derivatives: gradients::rows(model, meant),

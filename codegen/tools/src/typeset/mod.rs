@@ -9,6 +9,7 @@ mod formula;
 mod functions;
 mod mathml;
 mod names;
+mod sizes;
 
 use opsmith_codegen::analysis::composed;
 use opsmith_codegen::analysis::reads::{Place, reads};
@@ -19,6 +20,7 @@ use opsmith_core::{Backend, Query};
 
 use expression::Writer;
 use mathml::{Math, between, commas, display, equation, lines};
+pub use sizes::{ResultSizes, SizesOfArgument, formula_of_size, sample as sizes_of_sample};
 
 /// A gradient formula.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,6 +10,7 @@ use opsmith_runtime::infer::symbolic::{
 };
 use opsmith_runtime::op::OpDef;
 
+use super::sizes::Recorded;
 use crate::calls::{call, reshaped};
 use crate::report::Report;
 use crate::samples::{arguments, exact_dtype, repeatable};
@@ -189,7 +190,7 @@ impl From<Bound> for Report {
 
 /// Inference with a symbol for every size of every sample, each then bound to several numbers, against calls at those.
 pub fn symbolic_inference(op: &'static OpDef) -> Bound {
-    let mut found = Bound::default();
+    let (mut found, mut recorded) = (Bound::default(), Recorded::default());
     if op.host.is_some() {
         return found;
     }
@@ -216,7 +217,14 @@ pub fn symbolic_inference(op: &'static OpDef) -> Bound {
             Meta { device: tensor.device(), ..Meta::new(tensor.dtype(), shape) }
         });
         match inferred(op, &args, &mut context) {
-            Ok(Some(outputs)) => bind(op, &values, &sizes, &outputs, &mut context, &mut found),
+            Ok(Some(outputs)) => {
+                let wrong = found.report.wrong.len();
+                bind(op, &values, &sizes, &outputs, &mut context, &mut found);
+                if found.report.wrong.len() == wrong {
+                    let symbols: Vec<Symbol> = sizes.iter().map(|size| size.0).collect();
+                    recorded.add(op, &values, &symbols, &outputs, &context);
+                }
+            }
             Ok(None) => {}
             Err(error) => {
                 let wrong = format!("{} ({}), inferred: {values:?}: {error}", op.name, op.location);

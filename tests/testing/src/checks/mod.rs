@@ -15,6 +15,7 @@ mod mutation;
 mod numeric;
 mod open;
 mod precision;
+mod sizes;
 mod written;
 
 use opsmith::{DType, Error, ErrorKind, Result, Value};
