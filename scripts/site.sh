@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The documentation sites of the stock library and of a user's crate, and a profile's report, in a browser: generates them, then
 # runs scripts/site/check.mjs and report.mjs in headless Chromium: accessibility in light and dark, the search by keyboard, filters
-# and sorting, narrow windows, links, sizes, executed examples, no request to a network.
+# and sorting, narrow windows, links, sizes, executed examples, sizes of results in symbols, measured speed where it was recorded (bench.jsonl), no request to
+# a network.
 #
 #   scripts/site.sh [FOLDER]    the site and screenshots are left in FOLDER, by default target/opsmith/site
 #
@@ -37,6 +38,8 @@ opsmith docs -o "$folder/site" "${results[@]}"
 opsmith docs examples/custom_op/ops.yaml -o "$folder/of-user" "${results[@]}"
 opsmith profile report scripts/site/work.profile.json -o "$folder/report.html"
 export OPSMITH_CHROMIUM=$chromium OPSMITH_SITE_TOOLS=$tools
-node scripts/site/check.mjs "$folder/site" "$folder/screenshots"
+timed=
+[ ! -f "${OPSMITH_RESULTS_FOLDER:-}/bench.jsonl" ] || timed=1
+OPSMITH_SITE_TIMED=$timed node scripts/site/check.mjs "$folder/site" "$folder/screenshots"
 node scripts/site/check.mjs "$folder/of-user" "$folder/screenshots/of-user"
 node scripts/site/report.mjs "$folder/report.html" "$folder/screenshots"

@@ -161,6 +161,14 @@ if (existsSync(join(site, "assets/coverage-data.js"))) {
   });
 }
 
+// A folder of results with the lines of the timing program, which `scripts/site.sh` tells by this variable.
+if (process.env.OPSMITH_SITE_TIMED) {
+  await test("pages have measured speed", async () => {
+    const timed = [...text].filter(([file, html]) => file.startsWith("ops") && html.includes('id="speed"'));
+    check(timed.length > 0, "no page has measured speed, although times were recorded");
+  });
+}
+
 await test("no request to a network, no error of a script", async () => {
   check(requests.length === 0, requests.join("\n"));
   check(errors.length === 0, errors.join("\n"));

@@ -45,8 +45,13 @@ pub fn in_symbols(
         return SizesInSymbols::default();
     };
     let found = [meant, op].into_iter().filter_map(|op| results.operator(&op.name));
-    let samples = found.flat_map(|results| &results.sizes).take(MOST).map(|sizes| row(model, meant, sizes));
-    let samples: Vec<SizesRow> = samples.collect();
+    let mut samples: Vec<SizesRow> = Vec::new();
+    for row in found.flat_map(|results| &results.sizes).map(|sizes| row(model, meant, sizes)) {
+        // Samples that differ in other ways than their sizes look alike.
+        if samples.len() < MOST && samples.iter().all(|known| known.math != row.math) {
+            samples.push(row);
+        }
+    }
     SizesInSymbols { is_missing: samples.is_empty(), samples }
 }
 
