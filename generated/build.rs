@@ -3,8 +3,8 @@
 use opsmith_codegen::config::{RustPath, Tables};
 
 fn main() {
-    let tables = ["::opsmith_layer_tables", "::opsmith_numeric_tables", "::opsmith_tensor_tables"];
-    let tables = tables.map(|path| RustPath::parse(path).expect("a crate's path"));
+    let tables = ["elementwise", "layer", "numeric", "tensor"].map(|name| format!("::opsmith_{name}_tables"));
+    let tables = tables.map(|path| RustPath::parse(&path).expect("a crate's path"));
     let config = opsmith_codegen::build_stock(Tables::Of(tables.to_vec()));
     println!("cargo::metadata=SPEC={}", config.spec.display());
     println!("cargo::metadata=INCLUDE={}", config.include[0].display());

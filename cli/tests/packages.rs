@@ -25,6 +25,7 @@ const PUBLISHED: [&str; 19] = [
     "opsmith-profile",
     "opsmith-kernels",
     "opsmith-layer-tables",
+    "opsmith-elementwise-tables",
     "opsmith-numeric-tables",
     "opsmith-tensor-tables",
     "opsmith",
