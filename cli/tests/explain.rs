@@ -47,6 +47,9 @@ fn expressions_compositions_and_functions_in_cpp_have_places() {
         "at ops/losses.yaml:",
         "decomposes to\n",
     ]);
+    // A formula that the entry writes.
+    opsmith(&["explain", "softmax.int"])
+        .assert_parts(&["formula\n  y_{…, i, …} = exp(self_{…, i, …}) / Σ_j exp(", "which code runs\n"]);
     // Dtypes in rows: a type for each tensor.
     opsmith(&["explain", "mixed", "--spec", "tests/fixture/spec.yaml"]).assert_parts(&[
         "  declared as pub fn mixed<T0: Element, T1: Element, T2: Element, T3: Element>(self_: View<'_, T0>, \

@@ -12,7 +12,7 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 19] = [
+const PUBLISHED: [&str; 20] = [
     "opsmith-core",
     "opsmith-codegen",
     "opsmith-tools",
