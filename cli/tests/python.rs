@@ -132,7 +132,7 @@ fn a_new_package_builds_and_its_tests_pass() {
             .current_dir(&scratch.0),
     );
     assert!(
-        String::from_utf8_lossy(&ran.stdout).contains("6 passed"),
+        String::from_utf8_lossy(&ran.stdout).contains("7 passed"),
         "{}",
         String::from_utf8_lossy(&ran.stdout)
     );

@@ -11,7 +11,8 @@ use opsmith_runtime::op::{ArgDef, ArgKind, DefaultValue, OpDef};
 
 use crate::call::Overloads;
 
-pub use description::{sample_dtype, sample_text};
+pub use description::{sample_dtype, sample_text, sampled};
+pub use printed::learn_package;
 pub use words::learn;
 
 /// Words that Python reserves, which arguments and functions cannot have as names.
@@ -241,6 +242,7 @@ pub fn method(overloads: &Overloads) -> String {
     let first = overloads.candidates[0].0;
     let summary = words::OfOperator::of(first).in_python(description::summary(first.doc));
     format!(
-        "{name}({signature})\n--\n\n{summary}\n\nSee `opsmith.{name}`, with this tensor as the first argument."
+        "{name}({signature})\n--\n\n{summary}\n\nSee `{}.{name}`, with this tensor as the first argument.",
+        printed::package()
     )
 }

@@ -46,9 +46,24 @@ pub fn install(
     documentation: &'static Documentation,
     package: &str,
 ) -> PyResult<()> {
+    install_with(module, documentation, package, "")
+}
+
+/// As [`install`], with the printed results of the examples in the documentation: `include_str!` of the file that
+/// `python -m PACKAGE.examples FILE` recorded. A name at the beginning of a line has the indented lines of its session below.
+///
+/// # Errors
+/// As [`install`].
+pub fn install_with(
+    module: &Bound<'_, PyModule>,
+    documentation: &'static Documentation,
+    package: &str,
+    printed: &'static str,
+) -> PyResult<()> {
     let library = documentation.library;
     call::set_library(library)?;
     documentation::learn(documentation);
+    documentation::learn_package(library.name, package, printed);
     errors::install(module, package)?;
     types::install(module)?;
     random::install(module)?;

@@ -10,7 +10,7 @@ use opsmith_runtime::op::{ArgKind, OpDef};
 use pyo3::prelude::*;
 
 use crate::call::{Overloads, library};
-use crate::documentation::{Parameter, of_overloads, python_name, takes_out};
+use crate::documentation::{Parameter, of_overloads, python_name, sampled, takes_out};
 use crate::errors::OrRaise;
 use crate::functions::{is_method, names};
 
@@ -195,7 +195,19 @@ fn _stubs(py: Python<'_>, skipped: (Vec<String>, Vec<String>)) -> PyResult<Strin
     Ok(format!("{}class TensorOperators:\n{methods}\n{functions}", classes()))
 }
 
-/// Adds the function.
+/// The names of the functions whose example calls an operator of the library itself, not one of those that it builds on.
+#[pyfunction]
+fn _own_examples() -> Vec<String> {
+    let is_own = |name: &&'static str| {
+        let overloads = Overloads::of(name).ok();
+        let sampled = overloads.as_ref().and_then(sampled);
+        sampled.is_some_and(|(op, _)| op.library.name == library().name)
+    };
+    names(library()).into_iter().filter(is_own).map(python_name).collect()
+}
+
+/// Adds the functions.
 pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(_stubs, module)?)
+    module.add_function(wrap_pyfunction!(_stubs, module)?)?;
+    module.add_function(wrap_pyfunction!(_own_examples, module)?)
 }

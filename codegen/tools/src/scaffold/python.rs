@@ -7,10 +7,13 @@ use minijinja::context;
 use super::krate::{self, Dependencies};
 use super::{Change, Refusal, is_package_name, render};
 
-/// The stock package's stub of all that is no operator, its stub of operators, and the program that writes the latter.
+/// The stock package's stub of all that is no operator, its stub of operators, the program that writes the latter, the one that records
+/// the results of examples, and the tensors of examples.
 const STUB: &str = include_str!("templates/python/stock/_opsmith.pyi");
 const OPERATORS: &str = include_str!("templates/python/stock/_operators.pyi");
 const STUBS: &str = include_str!("templates/python/stock/stubs.py");
+const EXAMPLES: &str = include_str!("templates/python/stock/examples.py");
+const TESTING: &str = include_str!("templates/python/stock/testing.py");
 
 /// The declarations of the template's operators: name, parameters behind the first, and whether it is an in-place form.
 const OWN: [(&str, &str); 4] = [
@@ -53,10 +56,11 @@ pub fn python(
         binding,
         inside_workspace,
     };
-    let rendered: [(&str, &str); 7] = [
+    let rendered: [(&str, &str); 8] = [
         ("Cargo.toml", include_str!("templates/python/Cargo.toml.j2")),
         ("pyproject.toml", include_str!("templates/python/pyproject.toml.j2")),
         (".gitignore", include_str!("templates/python/gitignore.j2")),
+        ("src/printed.txt", include_str!("templates/python/printed.txt")),
         ("src/lib.rs", include_str!("templates/python/lib.rs.j2")),
         ("python/LIBRARY/__init__.py", include_str!("templates/python/init.py.j2")),
         ("python/LIBRARY/py.typed", ""),
@@ -69,13 +73,17 @@ pub fn python(
     });
     let mut changes = shared.collect::<Result<Vec<_>, Refusal>>()?;
     let module = format!("_{library}");
-    let renamed =
-        |text: &str| text.replace("opsmith.stubs", &format!("{library}.stubs")).replace("_opsmith", &module);
+    let renamed = |text: &str| {
+        let text = text.replace("opsmith.stubs", &format!("{library}.stubs"));
+        text.replace("opsmith.examples", &format!("{library}.examples")).replace("_opsmith", &module)
+    };
     changes.extend(
         [
             (format!("python/LIBRARY/{module}.pyi"), renamed(STUB)),
             ("python/LIBRARY/_operators.pyi".to_owned(), with_own(&renamed(OPERATORS))),
             ("python/LIBRARY/stubs.py".to_owned(), renamed(STUBS)),
+            ("python/LIBRARY/examples.py".to_owned(), renamed(EXAMPLES)),
+            ("python/LIBRARY/testing.py".to_owned(), renamed(TESTING)),
         ]
         .map(|(file, text)| Change { path: path(&file), text, exists: false }),
     );

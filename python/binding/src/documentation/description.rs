@@ -10,7 +10,7 @@ use opsmith_runtime::op::{ElementType, OpDef};
 use opsmith_runtime::sample::{Sample, SampleValue};
 use opsmith_runtime::{Backend, DType};
 
-use super::printed::printed;
+use super::printed::{package, printed};
 use super::words::{OfOperator, sentence};
 use super::{argument_name, default, float, python_name, takes_out};
 use crate::call::Overloads;
@@ -69,7 +69,7 @@ fn other_form(text: &mut String, overloads: &Overloads) {
 }
 
 /// The first sample of an overload.
-fn sampled(overloads: &Overloads) -> Option<(&'static OpDef, &'static Sample)> {
+pub fn sampled(overloads: &Overloads) -> Option<(&'static OpDef, &'static Sample)> {
     let functional = overloads.candidates.iter().filter(|(_, form)| *form == Form::Functional);
     functional.into_iter().find_map(|(op, _)| Some((*op, op.samples.first()?)))
 }
@@ -205,23 +205,24 @@ fn example(text: &mut String, overloads: &Overloads, op: &OpDef, sample: &Sample
         }
     }
     let name = python_name(overloads.name);
-    text.push_str("\nExamples\n--------\n>>> import opsmith\n>>> from opsmith.testing import *\n");
+    let package = package();
+    _ = write!(text, "\nExamples\n--------\n>>> import {package}\n>>> from {package}.testing import *\n");
     let module = match overloads.spec {
         Some(spec) => {
-            _ = writeln!(text, ">>> ops = opsmith.load_spec({spec:?})");
+            _ = writeln!(text, ">>> ops = {package}.load_spec({spec:?})");
             "ops"
         }
-        None => "opsmith",
+        None => package,
     };
     let mut session = printed(&name, op).filter(|_| overloads.spec.is_none()).peekable();
     if !op.facts.deterministic && session.peek().is_some() {
-        text.push_str(">>> opsmith.manual_seed(1)\n");
+        _ = writeln!(text, ">>> {package}.manual_seed(1)");
     }
     _ = writeln!(text, ">>> result = {module}.{name}({})", arguments.join(", "));
     session.for_each(|line| _ = writeln!(text, "{line}"));
 }
 
-/// The value of a sample as Python writes it, with the functions of `opsmith.testing`.
+/// The value of a sample as Python writes it, with the functions of the package's `testing`.
 pub fn sample_text(value: &SampleValue, dtype: DType) -> String {
     match value {
         SampleValue::None => "None".to_owned(),

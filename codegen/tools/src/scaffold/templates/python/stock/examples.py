@@ -1,0 +1,1 @@
+../../../../../../../python/opsmith/examples.py
