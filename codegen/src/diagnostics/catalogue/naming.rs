@@ -189,13 +189,13 @@ pub fn formula_without_braces(span: Span, name: &str) -> Diagnostic {
         .with_help(format!("write `{{{name}}}`, or give the index another name"))
 }
 
-/// A word in a formula that nothing defines.
-pub fn formula_word(span: Span, word: &str) -> Diagnostic {
+/// A word in a formula that nothing defines, and those that need no definition.
+pub fn formula_word<'a>(span: Span, word: &str, known: impl IntoIterator<Item = &'a str>) -> Diagnostic {
     Diagnostic::error("E0631", format!("nothing defines `{word}` in this formula"), span, "not defined").with_help(
         format!(
             "define it in a line of its own (`{word} = …`), separate factors by spaces, or write words in quotes; known are \
              {}",
-            super::ticked(crate::model::formula_words())
+            super::ticked(known)
         ),
     )
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::Context;
 use crate::diagnostics::catalogue;
-use crate::model::{Formula, FormulaLine, FormulaNode};
+use crate::model::{Formula, FormulaLine, FormulaNode, formula_words};
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::Schema;
@@ -54,7 +54,7 @@ fn report(
             catalogue::formula_argument(span, &schema.name.to_string(), &name, &signature.names())
         }
         MistakeKind::Bare(name) => catalogue::formula_without_braces(span, &name),
-        MistakeKind::Undefined(word) => catalogue::formula_word(span, &word),
+        MistakeKind::Undefined(word) => catalogue::formula_word(span, &word, formula_words()),
     });
 }
 
