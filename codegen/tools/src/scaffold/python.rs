@@ -15,6 +15,18 @@ const STUBS: &str = include_str!("templates/python/stock/stubs.py");
 const EXAMPLES: &str = include_str!("templates/python/stock/examples.py");
 const TESTING: &str = include_str!("templates/python/stock/testing.py");
 
+/// The files of a package that are templates; `LIBRARY` in a name is the package.
+const TEMPLATES: [(&str, &str); 8] = [
+    ("Cargo.toml", include_str!("templates/python/Cargo.toml.j2")),
+    ("pyproject.toml", include_str!("templates/python/pyproject.toml.j2")),
+    (".gitignore", include_str!("templates/python/gitignore.j2")),
+    ("src/printed.txt", include_str!("templates/python/printed.txt")),
+    ("src/lib.rs", include_str!("templates/python/lib.rs.j2")),
+    ("python/LIBRARY/__init__.py", include_str!("templates/python/init.py.j2")),
+    ("python/LIBRARY/py.typed", ""),
+    ("tests/test_ops.py", include_str!("templates/python/test_ops.py.j2")),
+];
+
 /// The declarations of the template's operators: name, parameters behind the first, and whether it is an in-place form.
 const OWN: [(&str, &str); 4] = [
     ("bell_curve", "*, out: Tensor | Sequence[Tensor] | None = ..."),
@@ -56,18 +68,8 @@ pub fn python(
         binding,
         inside_workspace,
     };
-    let rendered: [(&str, &str); 8] = [
-        ("Cargo.toml", include_str!("templates/python/Cargo.toml.j2")),
-        ("pyproject.toml", include_str!("templates/python/pyproject.toml.j2")),
-        (".gitignore", include_str!("templates/python/gitignore.j2")),
-        ("src/printed.txt", include_str!("templates/python/printed.txt")),
-        ("src/lib.rs", include_str!("templates/python/lib.rs.j2")),
-        ("python/LIBRARY/__init__.py", include_str!("templates/python/init.py.j2")),
-        ("python/LIBRARY/py.typed", ""),
-        ("tests/test_ops.py", include_str!("templates/python/test_ops.py.j2")),
-    ];
     let path = |file: &str| folder.join(file.replace("LIBRARY", &library));
-    let shared = krate::SOURCES.iter().chain(&rendered).map(|(file, template)| {
+    let shared = krate::SOURCES.iter().chain(&TEMPLATES).map(|(file, template)| {
         let text = render(template, context.clone())?;
         Ok(Change { path: path(file), text: text.trim_start_matches('\n').to_owned(), exists: false })
     });

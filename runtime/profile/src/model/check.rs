@@ -33,12 +33,7 @@ impl Profile {
                 return Err(format!("its event {index} refers to what is not there"));
             }
         }
-        let kernels = self.operators.iter().flat_map(|operator| &operator.kernels);
-        if let Some(kernel) =
-            kernels.into_iter().find(|kernel| !within(Some(kernel.name.max(kernel.source)), self.texts.len()))
-        {
-            return Err(format!("a kernel's text {} is not there", kernel.name.max(kernel.source)));
-        }
+        self.check_kernels()?;
         if self.depths().iter().any(|depth| *depth > DEEPEST) {
             return Err(format!("an event is inside of more than {DEEPEST} others"));
         }
@@ -66,5 +61,15 @@ impl Profile {
             );
         }
         Ok(())
+    }
+
+    /// Whether the names and sources of kernels are there.
+    fn check_kernels(&self) -> Result<(), String> {
+        let texts = self.operators.iter().flat_map(|operator| &operator.kernels);
+        let last = texts.map(|kernel| kernel.name.max(kernel.source)).max();
+        match last.filter(|last| *last as usize >= self.texts.len()) {
+            Some(last) => Err(format!("a kernel's text {last} is not there")),
+            None => Ok(()),
+        }
     }
 }
