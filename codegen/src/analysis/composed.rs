@@ -112,14 +112,16 @@ pub fn shape(model: &Model, op: &Op, position: usize) -> Option<Expr> {
 
 /// The compositions that are being followed.
 #[derive(Clone, Copy)]
-struct Callers<'a> {
-    op: &'a Op,
-    outer: Option<&'a Callers<'a>>,
+pub(crate) struct Callers<'a> {
+    /// The innermost operator.
+    pub op: &'a Op,
+    /// Those around it.
+    pub outer: Option<&'a Callers<'a>>,
 }
 
 impl Callers<'_> {
     /// A composition may call its own operator, with other arguments.
-    fn have(&self, op: &Op) -> bool {
+    pub(crate) fn have(&self, op: &Op) -> bool {
         std::ptr::eq(self.op, op) || self.outer.is_some_and(|outer| outer.have(op))
     }
 }

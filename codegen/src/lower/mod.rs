@@ -157,7 +157,7 @@ fn heads<'a>(
 }
 
 /// Lowers documents to what the kernel tables of their entries need: bodies and the types of results. Entries with mistakes are left
-/// out; nobody hears of them.
+/// out without a diagnostic.
 pub fn lower_tables(documents: &[Loaded], sources: &SourceMap, backends: &[Backend]) -> Model {
     let mut diagnostics = Diagnostics::new();
     let mut context = Context { sources, diagnostics: &mut diagnostics, backends };

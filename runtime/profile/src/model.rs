@@ -301,7 +301,8 @@ impl Profile {
     }
 
     /// File and line of a kernel: of its function, from the folder of the spec, or of the entry whose expression it computes. `None`
-    /// for other events, and for kernels that were installed while the program ran.
+    /// for other events, and for kernels whose function was not found. A kernel that replaced another while the program ran has the
+    /// source of that one.
     pub fn source_of(&self, event: &Event) -> Option<&str> {
         self.source_number(event).map(|source| self.texts[source as usize].as_str())
     }

@@ -3,7 +3,7 @@
 //! In: an operator. Out: a sentence for each rule; Markdown.
 
 use super::{code, rule};
-use crate::analysis::composed::{Source, source};
+use crate::analysis::composed::{Callers, Source, source};
 use crate::model::{Model, Op};
 
 /// The rule of a result, in words; Markdown.
@@ -71,18 +71,6 @@ impl ResultRule {
                 format!("{} if {condition}, else {}", rules[0].text(), rules[1].text())
             }
         }
-    }
-}
-
-/// The operators whose compositions are being followed.
-struct Callers<'a> {
-    op: &'a Op,
-    outer: Option<&'a Callers<'a>>,
-}
-
-impl Callers<'_> {
-    fn have(&self, op: &Op) -> bool {
-        std::ptr::eq(self.op, op) || self.outer.is_some_and(|outer| outer.have(op))
     }
 }
 
