@@ -52,6 +52,12 @@ Examples:
   opsmith profile trace work.profile.json -o trace.pftrace
       Perfetto's binary format, a tenth of the size, for millions of events.")]
     Trace(Output),
+    /// Writes memory over time: charts (SVG), or each change with its call (CSV)
+    #[command(after_help = "\
+Examples:
+  opsmith profile memory work.profile.json -o memory.svg
+  opsmith profile memory work.profile.json -o memory.csv")]
+    Memory(Output),
     Report(Report),
     Diff(Diff),
     Repro(Repro),
@@ -230,6 +236,10 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         Command::Trace(trace) => {
             load(&trace.profile)?.save_trace(&trace.output).map_err(text_of)?;
             written(&trace.output);
+        }
+        Command::Memory(memory) => {
+            load(&memory.profile)?.save_memory(&memory.output).map_err(text_of)?;
+            written(&memory.output);
         }
         Command::Report(report) => {
             let profile = with_limits(load(&report.profile)?, report.limits);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use opsmith_codegen::chain::{self, Dependency, Library};
-use opsmith_codegen::{Backend, Config, Parent, RustPath};
+use opsmith_codegen::{Config, Parent, manifest};
 use serde_json::Value;
 
 /// How a spec's parents are found.
@@ -26,11 +26,11 @@ pub struct BuildsOn {
 impl BuildsOn {
     /// The configuration for a spec. Messages use the user's spelling of its path.
     pub fn config(&self, spec: &Path) -> Result<Config> {
-        let manifest = if self.stand_alone { None } else { manifest_of(spec)? };
+        let file = if self.stand_alone { None } else { manifest_of(spec)? };
         // A spec outside any crate is generated like the stock library's.
-        let mut config = if manifest.is_some() { Config::new(spec) } else { Config::stock(spec) };
+        let mut config = if file.is_some() { Config::new(spec) } else { Config::stock(spec) };
         config.spec_name = spec.display().to_string();
-        if let Some(name) = manifest.as_deref().and_then(package_name) {
+        if let Some(name) = file.as_deref().and_then(package_name) {
             config.library = name;
         }
         if !self.builds_on.is_empty() {
@@ -39,28 +39,18 @@ impl BuildsOn {
                 let package = manifest_of(spec)?.as_deref().and_then(package_name);
                 config.parents.push(Parent::new(spec, package.as_deref().unwrap_or(chain::ROOT)));
             }
-        } else if let Some(manifest) = &manifest {
-            let packages = Packages::read(manifest)?;
-            if let Some(package) = packages.at(manifest) {
-                config.backends.extend(other_backends(package, manifest)?);
+        } else if let Some(file) = &file {
+            let packages = Packages::read(file)?;
+            if let Some(package) = packages.at(file) {
+                let text = std::fs::read_to_string(file)
+                    .with_context(|| format!("cannot read {}", file.display()))?;
+                config.backends.extend(manifest::backends(&text).map_err(anyhow::Error::msg)?);
                 let dependencies = packages.dependencies_of(package, &mut Vec::new());
                 config.build_on(&chain::libraries(dependencies)).map_err(anyhow::Error::msg)?;
             }
         }
         Ok(config)
     }
-}
-
-/// The modules of kernels for backends other than the host, from `[package.metadata.opsmith.kernels]`.
-fn other_backends(package: &Value, manifest: &Path) -> Result<Vec<(Backend, RustPath)>> {
-    let table = package["metadata"]["opsmith"]["kernels"].as_object();
-    let row = |(key, module): (&String, &Value)| {
-        let what = || format!("{}: [package.metadata.opsmith.kernels] {key}", manifest.display());
-        let backend = Backend::from_key(key).with_context(|| format!("{} is no backend", what()))?;
-        let module = module.as_str().with_context(|| format!("{} is not the path of a module", what()))?;
-        Ok((backend, RustPath::parse(module).with_context(what)?))
-    };
-    table.into_iter().flatten().map(row).collect()
 }
 
 /// The manifest of the package that contains a file; `None` if there is none.

@@ -1,5 +1,7 @@
 //! `opsmith aot`, run as a process.
 
+#[path = "support/guide.rs"]
+mod guide;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -159,6 +161,57 @@ fn a_source_for_cuda_runs_with_the_stand_in() {
     let inputs = ["x=arange:3", "out=zeros:3", "dout=ones:3"].map(|input| ["--input", input]).concat();
     let arguments = [&["aot", "run", &bprop, "--output", "dx=3"], inputs.as_slice()].concat();
     opsmith_with(&variables, &arguments).assert_parts(&["dx: float32 (3)\n[0., 2., 4.]\n"]);
+}
+
+/// The device kernels of the guide: each compiles without problems, and runs with the stand-ins.
+/// `.ci/run` sets `OPSMITH_NVCC` for it.
+#[test]
+#[ignore = "needs nvcc, which `.ci/run` installs before it calls it"]
+fn the_cuda_kernels_of_the_guide_run_with_the_stand_in() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-guide");
+    std::fs::create_dir_all(&folder).unwrap();
+    let sources: Vec<(String, String)> = guide::files_of_page("docs/kernels.md")
+        .into_iter()
+        .filter(|(file, _)| file.ends_with(".cu"))
+        .collect();
+    assert_eq!(sources.len(), 2);
+    let place = |file: &str| folder.join(Path::new(file).file_name().unwrap()).display().to_string();
+    for (file, text) in &sources {
+        std::fs::write(place(file), text).unwrap();
+        let run = opsmith(&["aot", "check", &place(file)]);
+        assert_eq!(
+            (run.status, run.stdout.contains("problem")),
+            (Some(0), false),
+            "{}{}",
+            run.stdout,
+            run.stderr
+        );
+    }
+    let driver = folder.join("cudart");
+    let flags = opsmith_stand_in::runtime(&driver);
+    let driver = driver.display().to_string();
+    let run = |kernel: &str, arguments: &[&str]| {
+        let variables = [("LD_LIBRARY_PATH", &*driver), ("NVCC_APPEND_FLAGS", &flags)];
+        opsmith_with(&variables, &[&["aot", "run", &place(kernel), "--check"], arguments].concat())
+    };
+    let halve = run("halve.cu:Halve", &["--input", "x=arange:3", "--output", "y=3"]);
+    halve.assert_parts(&["y: float32 (3)\n[0.0, 0.5, 1.0]\n"]);
+    let scores = |rows: &str, weight: &str, result: &str| {
+        let (rows, weight, result) =
+            (format!("self={rows}"), format!("weight={weight}"), format!("y={result}"));
+        let operands = ["--input", &rows, "--input", &weight, "--attr", "scale=0.5", "--output", &result];
+        run("scores.cu:RowScores", &operands)
+    };
+    scores("arange:2x3", "ones:3", "2").assert_parts(&["y: float32 (2)\n[1.5, 6.0]\n"]);
+    scores("arange:f64:2x3", "ones:f64:3", "f64:2").assert_parts(&["y: float64 (2)\n[1.5, 6.0]\n"]);
+    scores("arange:2x0", "ones:0", "2").assert_parts(&["y: float32 (2)\n[0., 0.]\n"]);
+    let refused = scores("arange:i32:2x3", "ones:i32:3", "i32:2");
+    assert!(
+        refused.status != Some(0) && refused.stderr.contains('3'),
+        "{}{}",
+        refused.stdout,
+        refused.stderr
+    );
 }
 
 /// A kernel for a device, with a stand-in for the driver, and without one.

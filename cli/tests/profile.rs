@@ -7,39 +7,45 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use support::{Run, opsmith};
 
+/// An event of the first thread: parent and name; numbers of operator, kernel, site and operands; beginning, duration and bytes
+/// that it allocated; node.
+fn event(
+    kind: &str,
+    parent: Option<usize>,
+    name: usize,
+    of: [Option<usize>; 4],
+    [start, duration, bytes]: [u64; 3],
+    node: Option<u64>,
+) -> Value {
+    json!([[kind, 0, parent, name], of, [start, duration, bytes, 0, node]])
+}
+
 /// A profile of 20 calls of an operator of `shop`, a kernel in each, within a step; a call takes so long.
 fn profile(name: &str, nanoseconds: u64) -> Value {
     let call = nanoseconds + 200;
-    let mut events =
-        vec![json!(["Range", 0, null, null, 0, null, null, 100, 20 * (call + 50), 81920, 0, null])];
+    let mut events = vec![event("Range", None, 0, [None; 4], [100, 20 * (call + 50), 81920], None)];
     for number in 0..20 {
         // Each a little longer than the one before, as times are.
         let start = 150 + number * (call + 50);
         let parent = events.len();
-        events.push(json!(["Call", 0, 0, 0, 1, 3, 0, start, call - 20 + number, 4096, 0, 77 + number]));
-        events.push(json!([
-            "Kernel",
-            0,
-            parent,
-            0,
-            2,
-            3,
-            1,
-            start + 100,
-            nanoseconds - 20 + number,
-            0,
-            0,
-            null
-        ]));
+        let of_call = [Some(0), None, Some(3), Some(0)];
+        events.push(event("Call", Some(0), 1, of_call, [start, call - 20 + number, 4096], Some(77 + number)));
+        let of_kernel = [Some(0), Some(0), Some(3), Some(1)];
+        let times = [start + 100, nanoseconds - 20 + number, 0];
+        events.push(event("Kernel", Some(parent), 2, of_kernel, times, None));
     }
     let tensor =
         json!({"dtype": "float32", "item_bytes": 4, "sizes": [32, 32], "strides": [32, 1], "device": "cpu"});
     let attribute = json!({"Attribute": {"text": "0.5", "rust": "Value::Float(0.5)"}});
     json!({
-        "format": 1, "name": name, "started_ms": 0, "duration_ns": 30 * (call + 50),
+        "format": 2, "name": name, "started_ms": 0, "duration_ns": 30 * (call + 50),
         "has_shapes": true, "has_memory": true,
         "threads": [{"name": "main", "overwritten": 0}],
-        "operators": [{"name": "leak.Scalar", "library": "shop", "entry": "ops.yaml:7"}],
+        "operators": [{
+            "name": "leak.Scalar", "library": "shop", "entry": "ops.yaml:7",
+            "inplace": "leak_.Scalar", "writes": [0], "out": "leak.out",
+        }],
+        "kernels": [{"name": "shop::leak", "operator": 0, "backend": "cpu", "source": ""}],
         "texts": ["step", "leak.Scalar", "shop::leak", "src/model.rs:12:20"],
         "operands": [
             {"args": [{"Tensor": tensor}, attribute, "None"], "outs": []},
@@ -97,13 +103,13 @@ fn tables_of_each_group_and_order() {
     let run = opsmith(&["profile", "show", &file, "--group", "shapes", "--sort", "name"]);
     run.assert_parts(&["Operands", "leak.Scalar  float32[32, 32], 0.5, none ", "step "]);
     let run = opsmith(&["profile", "show", &file, "--group", "kernel"]);
-    run.assert_parts(&["Operator ", "Source", "shop::leak  leak.Scalar "]);
+    run.assert_parts(&["Operator ", "Backend", "Source", "shop::leak  leak.Scalar  cpu "]);
     let run = opsmith(&["profile", "show", &file, "--group", "site", "--limit", "1", "--limits"]);
     run.assert_parts(&["Site", "of limit", "src/model.rs:12:20", "… and 1 more"]);
     let run = opsmith(&["profile", "show", &file, "--csv"]);
     run.assert_parts(&[
-        "name,detail,source,calls,self_ns",
-        "\n\"leak.Scalar\",\"\",\"\",20,203790,203790,81920,81920,163840,0,0,0,0,0\n",
+        "name,detail,backend,source,calls,self_ns",
+        "\n\"leak.Scalar\",\"\",\"\",\"\",20,203790,203790,81920,81920,163840,0,0,0,0,0\n",
     ]);
     let run = opsmith(&["profile", "top", &file, "-n", "2"]);
     run.assert_parts(&[
@@ -115,7 +121,7 @@ fn tables_of_each_group_and_order() {
         "a  100.0 %",
         "\n  step  ",
         "\n    leak.Scalar  ",
-        "\n      shop::leak (kernel)  ",
+        "\n      shop::leak (kernel of cpu)  ",
         "20 calls\n",
     ]);
     let run = opsmith(&["profile", "tree", &file, "--depth", "1"]);
@@ -130,7 +136,7 @@ fn of_each_order() -> Value {
     let mut time = 0;
     let mut call = |name: &str, parent: Option<usize>, start: u64, duration: u64, bytes: u64| {
         let at = number(name);
-        events.push(json!(["Call", 0, parent, at, at, null, null, start, duration, bytes, 0, null]));
+        events.push(event("Call", parent, at, [Some(at), None, None, None], [start, duration, bytes], None));
         events.len() - 1
     };
     // Twice 1,600 ns, of which five calls inside take 2,500.
@@ -149,13 +155,14 @@ fn of_each_order() -> Value {
     }
     let outer = call("device", None, time, 100, 0);
     let (at, kernel) = (number("device"), events.len());
-    events.push(json!(["Kernel", 0, outer, at, at, null, null, time, 50, 0, 0, null]));
-    let operator = |name: &&str| json!({"name": name, "library": "shop", "entry": "ops.yaml:7"});
+    events.push(event("Kernel", Some(outer), at, [Some(at), Some(0), None, None], [time, 50, 0], None));
+    let operator = |name: &&str| json!({"name": name, "library": "shop", "entry": "ops.yaml:7", "inplace": null, "writes": [], "out": null});
     json!({
-        "format": 1, "name": "orders", "started_ms": 0, "duration_ns": 20000,
+        "format": 2, "name": "orders", "started_ms": 0, "duration_ns": 20000,
         "has_shapes": false, "has_memory": true,
         "threads": [{"name": "main", "overwritten": 0}],
         "operators": NAMES.iter().map(operator).collect::<Vec<_>>(),
+        "kernels": [{"name": "device", "operator": at, "backend": "cuda", "source": ""}],
         "texts": NAMES, "operands": [], "events": events, "changes": [], "notes": [], "limits": null,
         "devices": ["cuda:0"],
         "device_spans": [{"event": kernel, "device": 0, "stream": 0, "start_ns": time, "duration_ns": 9000}],
@@ -187,27 +194,29 @@ fn every_order_has_its_largest_row_first() {
 fn kernels_have_file_and_line() {
     let files = Files::new("places");
     let mut value = profile("a", 10_000);
-    let source = value["texts"].as_array().unwrap().len();
-    value["texts"].as_array_mut().unwrap().push(json!("kernels/src/cpu/linalg/product.rs:7"));
-    value["texts"][2] = json!("linalg::mm");
-    value["operators"][0] = json!({
-        "name": "mm", "library": "opsmith", "entry": "ops/products.yaml:6",
-        "kernels": [{"name": 2, "source": source}],
-    });
+    value["kernels"][0]["source"] = json!("src/kernels/leak.rs:7");
+    // Every other call runs on a device, by a kernel of the same name.
+    let on_device =
+        json!({"name": "shop::leak", "operator": 0, "backend": "cuda", "source": "cuda/leak.cu:9"});
+    value["kernels"].as_array_mut().unwrap().push(on_device);
+    (2..40).step_by(4).for_each(|number| value["events"][number][1][1] = json!(1));
     let file = files.write("a.json", &value);
     for arguments in [&["show", "--group", "kernel"][..], &["show", "--group", "kernel", "--csv"], &["tree"]]
     {
         let run = opsmith(&[&["profile"], &arguments[..1], &[&*file], &arguments[1..]].concat());
         assert_fine(&run);
-        run.assert_parts(&["linalg::mm", "kernels/src/cpu/linalg/product.rs:7"]);
+        for (backend, source) in [("cpu", "src/kernels/leak.rs:7"), ("cuda", "cuda/leak.cu:9")] {
+            let has_row = |line: &str| [backend, "shop::leak", source].iter().all(|part| line.contains(part));
+            assert_eq!(run.stdout.lines().filter(|line| has_row(line)).count(), 1, "{}", run.stdout);
+        }
     }
-    value["operators"][0]["kernels"][0]["source"] = json!(99);
+    // Without times of the device the difference says that it is of the host alone.
+    let run = opsmith(&["profile", "diff", &file, &file]);
+    run.assert_parts(&["note: times in `a` are those of the host alone, which does not wait for cuda"]);
+    value["kernels"][1]["operator"] = json!(99);
     let run = opsmith(&["profile", "show", &files.write("b.json", &value)]);
-    assert!(
-        run.status != Some(0) && run.stderr.contains("a kernel's text 99 is not there"),
-        "{}",
-        run.stderr
-    );
+    let message = "the operator of the kernel `shop::leak` is not there";
+    assert!(run.status != Some(0) && run.stderr.contains(message), "{}", run.stderr);
 }
 
 /// Twenty kernels of 3 us on a device, and a block of its memory.
@@ -228,6 +237,10 @@ fn work_of_devices_has_columns_of_its_own() {
     run.assert_parts(&["2.73\n", "Self device in all: 60.000 us"]);
     let run = opsmith(&["profile", "show", &file, "--csv"]);
     run.assert_parts(&[",163840,0,60000,60000,8192,8192\n"]);
+    // Against the host alone, calls have the time that the device took.
+    let of_host = files.write("host.json", &profile("host", 10_000));
+    let run = opsmith(&["profile", "diff", &of_host, &file]);
+    run.assert_parts(&["203.790 us  60.000 us (device)         0.294  *"]);
     value["device_spans"][1]["start_ns"] = json!(2000);
     let run = opsmith(&["profile", "show", &files.write("b.json", &value)]);
     assert!(run.status == Some(2) && run.stderr.contains("a kernel on a device"), "{}", run.stderr);
@@ -241,6 +254,12 @@ fn files_for_other_programs() {
         ("flame", "a.svg", "<title>leak.Scalar: "),
         ("trace", "a.trace.json", "\"cat\":\"cpu_op\",\"name\":\"leak.Scalar\""),
         ("trace", "a.pftrace", "leak.Scalar"),
+        ("memory", "a.svg", ">Memory of the host, peak 4.00 KiB</text>"),
+        (
+            "memory",
+            "a.csv",
+            "at_ns,device,change_bytes,total_bytes,owner\n300,cpu,4096,4096,\"leak.Scalar at src/model.rs:12:20\"\n",
+        ),
         ("report", "a.html", "leak.Scalar at src/model.rs:12:20"),
     ] {
         let output = files.path(name);
@@ -281,14 +300,44 @@ fn a_reproducer_names_the_operators_own_library() {
     run.assert_parts(&[
         "//! Repeats one call of `leak.Scalar` (ops.yaml:7) as it was recorded in `a`, called at src/model.rs:12:20: 10.199 us",
         "use shop as _;",
-        "let tensor0 = operand(&[32, 32], &[32, 1], DType::F32)?;",
+        "let tensor0 = operand(&[32, 32], &[32, 1], DType::F32, Device::CPU)?;",
         "let args = [Value::Tensor(tensor0), Value::Float(0.5), Value::None];",
-        "time(|| shop::call(\"leak.Scalar\", &args, &[]))",
+        "time(Device::CPU, prepare, || shop::call(\"leak.Scalar\", &args, &[]))",
     ]);
     let run = opsmith(&["profile", "repro", &file, "relu"]);
     assert_eq!(run.status, Some(2));
     let message = "error: no call of `relu` is in the profile\n  help: its operators are leak.Scalar\n";
     assert_eq!(run.stderr, message);
+}
+
+#[test]
+fn a_reproducer_has_the_calls_form_and_device() {
+    let files = Files::new("forms");
+    let mut value = profile("a", 10_000);
+    value["texts"].as_array_mut().unwrap().extend([json!("leak_.Scalar"), json!("leak.out")]);
+    value["events"][1][0][3] = json!(4);
+    value["events"][3][0][3] = json!(5);
+    value["operands"][0]["args"][0]["Tensor"]["device"] = json!("cuda:1");
+    let file = files.write("a.json", &value);
+    let run = opsmith(&["profile", "repro", &file, "leak_.Scalar"]);
+    assert_fine(&run);
+    run.assert_parts(&[
+        "let tensor0 = operand(&[32, 32], &[32, 1], DType::F32, Device::cuda(1))?;",
+        "let first0 = operand(&[32, 32], &[32, 1], DType::F32, Device::cuda(1))?;",
+        "let args = [Value::Tensor(tensor0.clone()), ",
+        "        tensor0.copy_(&first0)?;\n",
+        "time(Device::cuda(1), prepare, || shop::call(\"leak_.Scalar\", &args, &[]))",
+    ]);
+    let run = opsmith(&["profile", "repro", &file, "leak.out"]);
+    assert_fine(&run);
+    run.assert_parts(&[
+        "let results = shop::call(\"leak.Scalar\", &args, &[])?;",
+        "time(Device::cuda(1), prepare, || shop::call(\"leak.out\", &args, &outs))",
+    ]);
+    assert!(!run.stdout.contains("first0"), "{}", run.stdout);
+    value["operands"][0]["args"][0]["Tensor"]["device"] = json!("tpu:0");
+    let run = opsmith(&["profile", "repro", &files.write("b.json", &value), "leak"]);
+    assert!(run.status == Some(2) && run.stderr.contains("there is no device `tpu:0`"), "{}", run.stderr);
 }
 
 #[test]
@@ -300,13 +349,16 @@ fn a_reproducer_is_of_the_chosen_call() {
     let operands = json!({"args": [{"Tensor": tensor}, value["operands"][0]["args"][1], "None"], "outs": []});
     value["operands"].as_array_mut().unwrap().push(operands);
     value["texts"].as_array_mut().unwrap().push(json!("src/other.rs:3:1"));
-    value["events"][1][5] = json!(4);
-    value["events"][1][6] = json!(2);
+    value["events"][1][1][2] = json!(4);
+    value["events"][1][1][3] = json!(2);
     let file = files.write("a.json", &value);
     for choice in [["--operands", "float64[7]"], ["--site", "other.rs:3"]] {
         let run = opsmith(&["profile", "repro", &file, "leak", choice[0], choice[1]]);
         assert_fine(&run);
-        run.assert_parts(&["called at src/other.rs:3:1: 10.180 us", "operand(&[7], &[2], DType::F64)?"]);
+        run.assert_parts(&[
+            "called at src/other.rs:3:1: 10.180 us",
+            "operand(&[7], &[2], DType::F64, Device::CPU)?",
+        ]);
     }
     let run = opsmith(&["profile", "repro", &file, "leak", "--operands", "[32", "--site", "other"]);
     assert_eq!(run.status, Some(2));
@@ -319,15 +371,23 @@ fn a_reproducer_is_of_the_chosen_call() {
 fn files_that_are_no_profiles() {
     let files = Files::new("mistakes");
     let mut damaged = profile("a", 10_000);
-    damaged["events"][1][4] = json!(9);
+    damaged["events"][1][0][3] = json!(9);
     let mut newer = profile("a", 10_000);
-    newer["format"] = json!(2);
+    newer["format"] = json!(3);
+    // The first format had events with fewer numbers.
+    let mut older = profile("a", 10_000);
+    older["format"] = json!(1);
+    older["events"][0] = json!(["Range", 0, null, null, 0, null, null, 100, 200, 0, 0, null]);
     let mut endless = profile("a", 10_000);
-    endless["events"][0][8] = json!(u64::MAX);
+    endless["events"][0][2][1] = json!(u64::MAX);
+    let mut without_kernel = profile("a", 10_000);
+    without_kernel["events"][2][1][1] = json!(null);
     for (value, message) in [
         (json!({}), "help: give a file that `Profile::save` wrote"),
         (damaged, "the profile is damaged: its event 1 refers to what is not there"),
-        (newer, "its format is 2, and this program reads 1"),
+        (newer, "the profile's format is 3, and this program reads 2\n  help: record it again"),
+        (older, "the profile's format is 1, and this program reads 2"),
+        (without_kernel, "its event 2 refers to what is not there"),
         (endless, "its event 0 refers to what is not there"),
     ] {
         let file = files.write("a.json", &value);

@@ -82,6 +82,9 @@ fn work() -> Result<f64> {
         let highest = my_ops::highest_so_far(&x)?;
         total += highest.mul(&x)?.exp()?.sum()?.to_vec::<f32>()?[0] as f64;
     }
+    let mut out = x.mul(1.0)?;
+    my_ops::highest_so_far_out(&x, &mut out)?;
+    out.sin_()?;
     Ok(total)
 }
 
@@ -191,6 +194,14 @@ fn a_slow_operator_is_found_explained_repeated_mended_and_compared() {
     let repeat = || fine(cargo(&folder, &["run", "--quiet", "--example", "repro"]));
     let slow = repeat();
     assert!(slow.contains(" calls, median "), "{slow}");
+
+    // The other forms are repeated as they were called.
+    for (form, name) in [("highest_so_far.out", "repro_out"), ("sin_", "repro_inplace")] {
+        let program = format!("{folder}/examples/{name}.rs");
+        fine(opsmith(&["profile", "repro", &before, form, "-o", &program]));
+        let ran = fine(cargo(&folder, &["run", "--quiet", "--example", name]));
+        assert!(ran.contains(" calls, median "), "{ran}");
+    }
 
     // Both builds side by side: a copy of the crate keeps the slow kernel.
     let kept = scratch.path("before/my-ops");

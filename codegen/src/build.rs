@@ -6,13 +6,15 @@ use crate::chain::{self, Dependency, Library};
 use crate::config::{Config, Tables};
 use crate::diagnostics::{Severity, render, summary};
 use crate::emit;
+use crate::manifest;
 use crate::model::{Function, KernelSource, Model};
 use crate::output;
 use crate::pipeline::{self, Checked, Failure};
 
 /// Generates the library of a crate that depends on `opsmith`, from the spec at `path`.
 ///
-/// This one call is the whole body of a build script's `main`:
+/// Kernels in Rust are in `crate::kernels`, those for other backends in the modules that the manifest's table
+/// `[package.metadata.opsmith.kernels]` names. This one call is the whole body of a build script's `main`:
 ///
 /// ```no_run
 /// opsmith_codegen::build("ops.yaml");
@@ -25,6 +27,7 @@ pub fn build(path: impl AsRef<Path>) {
     let name = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| config.library.clone());
     config.library.clone_from(&name);
     let manifest = std::fs::read_to_string("Cargo.toml").unwrap_or_default();
+    config.backends.extend(manifest::backends(&manifest).unwrap_or_else(|message| fail(&message)));
     let mut libraries = chain::libraries(dependencies(&manifest).unwrap_or_else(|message| fail(&message)));
     if !libraries.iter().any(|library| library.package == chain::ROOT) {
         fail(
@@ -43,7 +46,7 @@ pub fn build(path: impl AsRef<Path>) {
 
 /// The library crates that this one depends on, from the metadata of their build scripts.
 fn dependencies(manifest: &str) -> Result<Vec<Dependency>, String> {
-    let renamed = chain::renamed(manifest);
+    let renamed = manifest::renamed(manifest);
     let name = |package: &str| {
         let given = renamed.iter().find(|(_, known)| known == package).map(|(name, _)| name.as_str());
         given.unwrap_or(package).replace('-', "_")

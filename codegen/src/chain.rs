@@ -138,43 +138,6 @@ fn unescape(field: &str) -> Option<String> {
     Some(text)
 }
 
-/// The renamed dependencies of a manifest: `(name, package)`. Those inherited from a workspace are not found.
-pub fn renamed(manifest: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut table: Option<String> = None;
-    let mut in_dependencies = false;
-    for line in manifest.lines().map(str::trim) {
-        if let Some(header) = line.strip_prefix('[') {
-            let header = header.trim_end_matches(']');
-            in_dependencies = header == "dependencies" || header.ends_with(".dependencies");
-            table = header
-                .strip_prefix("dependencies.")
-                .or_else(|| header.split_once(".dependencies.").map(|(_, name)| name))
-                .map(|name| name.trim_matches('"').to_owned());
-            continue;
-        }
-        let Some((key, value)) = line.split_once('=') else { continue };
-        let (key, value) = (key.trim().trim_matches('"'), value.trim());
-        if let Some(name) = &table {
-            if key == "package" {
-                found.push((name.clone(), value.trim_matches('"').to_owned()));
-            }
-        } else if in_dependencies && let Some(package) = inline_package(value) {
-            found.push((key.to_owned(), package.to_owned()));
-        }
-    }
-    found
-}
-
-/// The package of `{ path = "…", package = "…" }`.
-fn inline_package(value: &str) -> Option<&str> {
-    let fields = value.strip_prefix('{')?.trim_end_matches('}');
-    fields.split(',').find_map(|field| {
-        let (key, value) = field.split_once('=')?;
-        (key.trim() == "package").then(|| value.trim().trim_matches('"'))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,14 +206,5 @@ mod tests {
                 ]
             );
         }
-    }
-
-    #[test]
-    fn names_that_a_manifest_gives() {
-        let manifest = "[package]\nname = \"a\"\n[dependencies]\none = { path = \"..\", package = \"first-ops\" }\n\
-                        two = \"1\"\n[dependencies.three]\npackage = \"third-ops\"\n[build-dependencies]\nb = { package = \"c\" }\n\
-                        [target.'cfg(unix)'.dependencies]\nfour = { package = \"fourth\" }\n";
-        let expected = [("one", "first-ops"), ("three", "third-ops"), ("four", "fourth")];
-        assert_eq!(renamed(manifest), expected.map(|(name, package)| (name.into(), package.into())));
     }
 }

@@ -32,8 +32,8 @@ pub struct Config {
     pub custom_kernels: RustPath,
     /// Path of the module that contains hand-written functions.
     pub kernels: RustPath,
-    /// The backends with kernels in Rust, each with the module of its kernels. Commands, which run no build script,
-    /// read backends other than the CPU from `[package.metadata.opsmith.kernels]`: `CUDA = "crate::cuda_kernels"`.
+    /// The backends with kernels in Rust, each with the module of its kernels. `opsmith_codegen::build` and commands read those other than
+    /// the CPU's from the manifest, `[package.metadata.opsmith.kernels]`: `CUDA = "crate::cuda_kernels"`.
     pub backends: Vec<(Backend, RustPath)>,
     /// The folder of the crate with the kernels, if it is neither the library's own nor beside the spec.
     pub kernel_crate: Option<PathBuf>,

@@ -14,6 +14,7 @@ pub mod emit;
 pub mod expr;
 mod kernel_file;
 pub mod lower;
+pub mod manifest;
 pub mod model;
 pub mod output;
 pub mod pipeline;

@@ -28,7 +28,7 @@ pub use call::{Kernel, KernelCall, KernelFn};
 pub use custom::CustomOp;
 pub(crate) use custom::{UNKNOWN_DIM, UNKNOWN_RANK};
 pub use flops::{Flops, FlopsFn, absent_result};
-pub use table::{KernelTable, Kernels, same_kernel};
+pub use table::{KernelOrigin, KernelTable, Kernels, same_kernel};
 pub use view::ViewFn;
 
 pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};

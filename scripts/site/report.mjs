@@ -53,6 +53,15 @@ await test("the table filters and sorts both ways, the tree opens", async () => 
   await close(tab);
 });
 
+await test("kernels have their backend and their line", async () => {
+  const tab = await open(report);
+  const kernels = await tab.locator("main details .soft, main .leaf .soft").evaluateAll((texts) => texts.map((text) => text.textContent).filter((text) => text.startsWith("kernel of ")));
+  check(kernels.length > 2, `${kernels.length} kernels in the tree`);
+  const without = kernels.filter((text) => !/^kernel of cpu, (kernels|ops)[^ ]*:\d+$|^kernel of cpu, ops\.yaml:\d+$/.test(text));
+  check(without.length === 0, `without a line: ${without}`);
+  await close(tab);
+});
+
 await test("the report has all of its parts, and no request to a network, no error of a script", async () => {
   const tab = await open(report);
   const parts = await tab.locator("h2").allTextContents();

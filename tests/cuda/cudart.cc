@@ -17,7 +17,7 @@ struct dim3 {
 
 namespace {
 
-constexpr size_t kArguments = 4;
+constexpr size_t kArguments = 5;
 
 // A launch, with the arguments as they were.
 struct Launch {
@@ -32,21 +32,54 @@ struct Launch {
   }
 };
 
-// A kernel by a part of its name on the device: each thread of the launch in turn.
+// A kernel by a part of its name on the device, the bytes of each argument, and each thread of the launch in turn.
 struct Emulation {
   const char *name;
-  size_t arguments;
+  size_t bytes[kArguments];
   void (*thread)(const Launch &, int64_t first, int64_t step);
 };
 
+// The two kernels of the guide on CUDA.
+template <class T>
+void scale_weights(const Launch &launch, int64_t first, int64_t step) {
+  auto *weight = launch.argument<const T *>(0);
+  auto *scaled = launch.argument<T *>(2);
+  for (int64_t i = first; i < launch.argument<int64_t>(3); i += step) scaled[i] = weight[i] * launch.argument<T>(1);
+}
+
+template <class T>
+void add_rows(const Launch &launch, int64_t first, int64_t step) {
+  auto *x = launch.argument<const T *>(0);
+  auto *scaled = launch.argument<const T *>(1);
+  auto *out = launch.argument<T *>(2);
+  const auto columns = launch.argument<int64_t>(4);
+  for (int64_t row = first; row < launch.argument<int64_t>(3); row += step) {
+    out[row] = 0;
+    for (int64_t column = 0; column < columns; ++column) out[row] += x[row * columns + column] * scaled[column];
+  }
+}
+
 const Emulation kEmulations[] = {
-    {"SquareElements", 3,
+    {"HalveElements",
+     {8, 8, 8},
+     [](const Launch &launch, int64_t first, int64_t step) {
+       auto *x = launch.argument<const float *>(0);
+       auto *out = launch.argument<float *>(1);
+       for (int64_t i = first; i < launch.argument<int64_t>(2); i += step) out[i] = x[i] / 2;
+     }},
+    {"ScaleWeightsIf", {8, 4, 8, 8}, scale_weights<float>},
+    {"ScaleWeightsId", {8, 8, 8, 8}, scale_weights<double>},
+    {"AddRowsIf", {8, 8, 8, 8, 8}, add_rows<float>},
+    {"AddRowsId", {8, 8, 8, 8, 8}, add_rows<double>},
+    {"SquareElements",
+     {8, 8, 8},
      [](const Launch &launch, int64_t first, int64_t step) {
        auto *x = launch.argument<const float *>(0);
        auto *out = launch.argument<float *>(1);
        for (int64_t i = first; i < launch.argument<int64_t>(2); i += step) out[i] = x[i] * x[i];
      }},
-    {"SquareGradient", 4,
+    {"SquareGradient",
+     {8, 8, 8, 8},
      [](const Launch &launch, int64_t first, int64_t step) {
        auto *x = launch.argument<const float *>(0);
        auto *dout = launch.argument<const float *>(1);
@@ -114,7 +147,9 @@ int __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **argumen
   auto found = known.find(kernel);
   if (found == known.end()) return last = kNoKernel;
   Queued queued{{grid, block, {}}, found->second};
-  for (size_t i = 0; i < found->second->arguments; ++i) memcpy(&queued.launch.arguments[i], arguments[i], 8);
+  for (size_t i = 0; i < kArguments && found->second->bytes[i] > 0; ++i) {
+    memcpy(&queued.launch.arguments[i], arguments[i], found->second->bytes[i]);
+  }
   return last = standin_launch(stream, run, &queued, sizeof queued);
 }
 

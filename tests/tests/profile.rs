@@ -88,7 +88,10 @@ fn calls_compositions_and_kernels_are_inside_each_other() -> Result<(), Failure>
     let tree = profile.tree();
     assert_eq!(tree.inside[0].inside[0].inside[0].kind, Some(Kind::Kernel));
     assert!(
-        tree.text(8, 0.0).lines().nth(3).is_some_and(|line| line.contains("(kernel, kernels/src/cpu/")),
+        tree.text(8, 0.0)
+            .lines()
+            .nth(3)
+            .is_some_and(|line| line.contains("(kernel of cpu, kernels/src/cpu/")),
         "{}",
         tree.text(8, 0.0)
     );

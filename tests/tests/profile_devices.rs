@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use opsmith::profile::{
-    AveragesRow, Event, Group, Kind, Limits, Profile, ProfileOptions, SortBy, profile_with,
+    AveragesRow, Diff, Event, Group, Kind, Limits, Profile, ProfileOptions, SortBy, profile_with,
 };
 use opsmith::{Device, Tensor, TensorOps};
 use profile_support::{alone, ones};
@@ -68,7 +68,10 @@ fn work() -> Result<(), Failure> {
     table(&profile)?;
     files(&profile)?;
     copies()?;
+    differences(&profile)?;
     let ((), untimed) = profile_with(ProfileOptions::new().devices(false), || drop(step()))?;
+    let notes = Diff::of(&profile, &untimed, false).notes;
+    assert!(notes.len() == 1 && notes[0].contains("does not wait for cuda"), "{notes:?}");
     assert!(untimed.device_spans.is_empty() && !named_kernels(&untimed).is_empty());
     // Moments are used again, and a session without work on devices has none.
     let ((), nothing) = profile_with(ProfileOptions::new(), || drop(ones(&[3])))?;
@@ -172,6 +175,26 @@ fn copies() -> Result<(), Failure> {
     Ok(())
 }
 
+/// A call on the device has the time of its kernels beside one on the host, and a reproducer runs and waits there.
+fn differences(profile: &Profile) -> Result<(), Failure> {
+    let (product, of_host) = profile_with(ProfileOptions::new(), || ones(&[64, 256]).mul(2.0))?;
+    product?;
+    let diff = Diff::of(&of_host, profile, false);
+    let row = diff.rows.iter().find(|row| row.name == "mul.Tensor").ok_or("no row")?;
+    assert!(!row.on_devices[0] && row.on_devices[1] && diff.notes.is_empty(), "{diff:?}");
+    let rows = profile.key_averages(Group::Operator).rows;
+    let own = rows.iter().find(|row| row.name == "mul.Tensor").ok_or("no row")?;
+    assert_eq!(row.total_ns[1], own.device_total_ns);
+    let program = profile.repro(profile.slowest_call("mul.Tensor").ok_or("no call")?)?;
+    assert!(program.contains("DType::F32, Device::cuda(0))?;"), "{program}");
+    assert!(program.contains("time(Device::cuda(0), "), "{program}");
+    // What such programs call to wait.
+    DEVICE.synchronize()?;
+    Device::CPU.synchronize()?;
+    assert!(Device::cuda(99).synchronize().is_err());
+    Ok(())
+}
+
 fn row<'a>(rows: &'a [AveragesRow], name: &str) -> Result<&'a AveragesRow, Failure> {
     rows.iter().find(|row| row.name == name).ok_or_else(|| format!("no {name}").into())
 }
@@ -198,8 +221,16 @@ fn table(profile: &Profile) -> Result<(), Failure> {
         assert!(text.contains(head), "{text}");
     }
     assert!(text.contains("Self device in all"), "{text}");
-    // Kernels are those of the device.
+    // Kernels are those of the device, with their sources there.
     let kernels = profile.key_averages(Group::Kernel);
+    for name in ["mul.Tensor", "_log_softmax"] {
+        let kernel = kernels.rows.iter().find(|row| row.detail == name).ok_or("no kernel")?;
+        assert_eq!(kernel.backend, "cuda", "{kernel:?}");
+        assert!(
+            ["ops", "kernels/src/cuda/"].iter().any(|start| kernel.source.starts_with(start)),
+            "{kernel:?}"
+        );
+    }
     assert_eq!(kernels.rows.iter().map(|row| row.device_self_ns).sum::<u64>(), whole);
     let csv = averages.csv();
     let line = csv.lines().find(|line| line.starts_with("\"mul.Tensor\"")).ok_or("no line")?;

@@ -48,6 +48,8 @@ pub struct AveragesRow {
     pub name: String,
     /// The operands, the operator of a kernel, or the site, by the group; empty for [`Group::Operator`].
     pub detail: String,
+    /// The family of devices of a kernel, for [`Group::Kernel`]; empty for copies.
+    pub backend: String,
     /// File and line of a kernel, for [`Group::Kernel`]; empty if they are unknown.
     pub source: String,
     /// Number of events.
@@ -117,7 +119,7 @@ impl Profile {
             let second = match group {
                 Group::Operator => None,
                 Group::Shapes => event.operands,
-                Group::Kernel => event.operator,
+                Group::Kernel => event.kernel,
                 Group::Site => event.site,
             };
             let number = *numbers.entry((event.name, second)).or_insert_with(|| {
@@ -187,6 +189,7 @@ impl Profile {
         AveragesRow {
             name: self.name_of(event).to_owned(),
             detail,
+            backend: self.kernel_of(event).map_or_else(String::new, |kernel| kernel.backend.clone()),
             source: self.source_of(event).unwrap_or_default().to_owned(),
             calls: 0,
             self_ns: 0,
@@ -312,8 +315,8 @@ impl Averages {
         };
         let mut head = vec!["Name"];
         head.extend(detail);
-        let has_sources = self.group == Group::Kernel;
-        head.extend(has_sources.then_some("Source"));
+        let of_kernels = self.group == Group::Kernel;
+        head.extend(of_kernels.then_some(["Backend", "Source"]).into_iter().flatten());
         head.extend([
             "Self CPU %",
             "Self CPU",
@@ -341,11 +344,11 @@ impl Averages {
         if self.limits.is_some() && self.has_shapes {
             head.push("of limit");
         }
-        let mut table = Table::new(head, 1 + usize::from(detail.is_some()) + usize::from(has_sources));
+        let mut table = Table::new(head, 1 + usize::from(detail.is_some()) + 2 * usize::from(of_kernels));
         for row in self.rows.iter().take(self.limit) {
             let mut cells = vec![row.name.clone()];
             cells.extend(detail.map(|_| row.detail.clone()));
-            cells.extend(has_sources.then(|| row.source.clone()));
+            cells.extend(of_kernels.then(|| [row.backend.clone(), row.source.clone()]).into_iter().flatten());
             cells.extend([
                 percent(row.self_ns as f64, self.total_ns as f64),
                 time(row.self_ns),
@@ -390,7 +393,7 @@ impl Averages {
     pub fn csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let mut text = String::from(
-            "name,detail,source,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes,flops,device_self_ns,device_total_ns,device_self_memory,device_total_memory\n",
+            "name,detail,backend,source,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes,flops,device_self_ns,device_total_ns,device_self_memory,device_total_memory\n",
         );
         for row in &self.rows {
             let numbers = format!(
@@ -407,8 +410,9 @@ impl Averages {
                 row.device_self_memory,
                 row.device_total_memory
             );
-            let [name, detail, source] = [&row.name, &row.detail, &row.source].map(|text| quoted(text));
-            text += &format!("{name},{detail},{source},{numbers}\n");
+            let texts =
+                [&row.name, &row.detail, &row.backend, &row.source].map(|text| quoted(text)).join(",");
+            text += &format!("{texts},{numbers}\n");
         }
         text
     }

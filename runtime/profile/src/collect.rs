@@ -8,7 +8,7 @@ use std::hash::Hash;
 use opsmith_core::Backend;
 use opsmith_runtime::Device;
 use opsmith_runtime::library::Form;
-use opsmith_runtime::op::OpDef;
+use opsmith_runtime::op::{Kernel, KernelOrigin, OpDef};
 
 use crate::model::{
     Change, DEEPEST, DeviceSpan, Event, Kind, Operands, Profile, ProfiledKernel, ProfiledOp, Thread,
@@ -16,7 +16,7 @@ use crate::model::{
 use crate::recorder::Ring;
 use crate::recorder::clock::Scale;
 use crate::recorder::launches::clear_clocks;
-use crate::recorder::record::{NO_OPERANDS, Name, OPEN, Record, What};
+use crate::recorder::record::{NO_OPERANDS, Name, OPEN, Record, Subject, What};
 
 /// Interned values, by their recorded form.
 struct Numbers<K> {
@@ -42,6 +42,7 @@ pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) -> 
     let mut numbers = All {
         operators: Numbers::new(),
         texts: Numbers::new(),
+        kernels: HashMap::new(),
         sites: Numbers::new(),
         operands: Numbers::new(),
         devices: Numbers::new(),
@@ -156,6 +157,8 @@ fn give_sites(profile: &mut Profile) {
 struct All {
     operators: Numbers<*const OpDef>,
     texts: Numbers<String>,
+    /// By function; kernels of several dtypes have one number if they have one source.
+    kernels: HashMap<(*const OpDef, Backend, *const ()), u32>,
     /// By file, line and column.
     sites: Numbers<(*const u8, u32, u32)>,
     operands: Numbers<Operands>,
@@ -256,35 +259,24 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
     let op_name = |name: &dyn Fn(&OpDef) -> String| subject.op.map_or_else(String::new, name);
     let (kind, name) = match subject.what {
         What::Call(form) => (Kind::Call, op_name(&|op| form_name(op, form).to_owned())),
-        What::Kernel(backend) => (Kind::Kernel, op_name(&|op| kernel_name(op, backend))),
+        What::Kernel(_) => (Kind::Kernel, String::new()),
         What::Copy => (Kind::Copy, text(subject.name).to_owned()),
         What::Backward => (Kind::Backward, format!("backward of {}", text(subject.name))),
         What::Step => (Kind::Step, op_name(&|op| op.name.to_owned())),
         What::Range => (Kind::Range, text(subject.name).to_owned()),
     };
     let operator = subject.op.map(|op| {
-        numbers.operators.number(std::ptr::from_ref(op), &mut profile.operators, || ProfiledOp {
-            name: op.name.to_owned(),
-            library: op.library.name.to_owned(),
-            entry: op.location.to_owned(),
-            kernels: Vec::new(),
-        })
+        numbers.operators.number(std::ptr::from_ref(op), &mut profile.operators, || operator_of(op))
     });
-    let name = numbers.texts.number(name.clone(), &mut profile.texts, || name);
-    if let (What::Kernel(backend), Some(op), Some(operator)) = (subject.what, subject.op, operator) {
-        give_source(profile, numbers, op, backend, operator, name);
-    }
-    let site = match subject.site {
-        Some(location) => {
-            let key = (location.file().as_ptr(), location.line(), location.column());
-            Some(numbers.sites.number(key, &mut profile.texts, || location.to_string()))
+    let kernel = match (subject.what, subject.op, operator) {
+        (What::Kernel(backend), Some(op), Some(of)) => {
+            Some(kernel(profile, numbers, op, backend, subject.kernel, of))
         }
-        None if subject.elsewhere == Name::NONE => None,
-        None => {
-            let text = text(subject.elsewhere).to_owned();
-            Some(numbers.texts.number(text.clone(), &mut profile.texts, || text))
-        }
+        _ => None,
     };
+    let name = kernel.map_or(name, |number| profile.kernels[number as usize].name.clone());
+    let name = numbers.texts.number(name.clone(), &mut profile.texts, || name);
+    let site = site(profile, numbers, subject, text(subject.elsewhere));
     let start_ns = scale.nanoseconds(record.start);
     // An event that had not ended lasts as long as the profile.
     let (end_ns, allocated, freed) = match record.end {
@@ -296,6 +288,7 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
         thread: 0,
         parent: None,
         operator,
+        kernel,
         name,
         site,
         operands: None,
@@ -310,15 +303,65 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
     }
 }
 
-/// Notes file and line of a kernel, at its first event.
-fn give_source(profile: &mut Profile, numbers: &mut All, op: &OpDef, backend: Backend, of: u32, name: u32) {
-    let place = op.kernels.place(backend);
-    let is_known = |kernel: &ProfiledKernel| kernel.name == name;
-    if place.is_empty() || profile.operators[of as usize].kernels.iter().any(is_known) {
-        return;
+/// The number of a record's site: a place in this program, or else a text.
+fn site(profile: &mut Profile, numbers: &mut All, subject: &Subject, elsewhere: &str) -> Option<u32> {
+    match subject.site {
+        Some(location) => {
+            let key = (location.file().as_ptr(), location.line(), location.column());
+            Some(numbers.sites.number(key, &mut profile.texts, || location.to_string()))
+        }
+        None if subject.elsewhere == Name::NONE => None,
+        None => {
+            let text = elsewhere.to_owned();
+            Some(numbers.texts.number(text.clone(), &mut profile.texts, || text))
+        }
     }
-    let source = numbers.texts.number(place.to_owned(), &mut profile.texts, || place.to_owned());
-    profile.operators[of as usize].kernels.push(ProfiledKernel { name, source });
+}
+
+fn operator_of(op: &OpDef) -> ProfiledOp {
+    ProfiledOp {
+        name: op.name.to_owned(),
+        library: op.library.name.to_owned(),
+        entry: op.location.to_owned(),
+        inplace: op.forms.inplace.map(str::to_owned),
+        writes: written_arguments(op),
+        out: op.forms.out.map(str::to_owned),
+    }
+}
+
+/// The number of a kernel, which is noted at its first event.
+fn kernel(
+    profile: &mut Profile,
+    numbers: &mut All,
+    op: &OpDef,
+    backend: Backend,
+    kernel: Option<Kernel>,
+    operator: u32,
+) -> u32 {
+    let address = kernel.map_or(std::ptr::null(), Kernel::address);
+    *numbers.kernels.entry((std::ptr::from_ref(op), backend, address)).or_insert_with(|| {
+        let origin = kernel.map_or(KernelOrigin::UNKNOWN, |kernel| op.kernels.origin(backend, kernel));
+        let (name, source) = match origin {
+            KernelOrigin::Spec { name: "", place } => (format!("kernel of {}", op.name), place.to_owned()),
+            KernelOrigin::Spec { name, place } => (name.to_owned(), place.to_owned()),
+            KernelOrigin::Program(line) => (format!("installed kernel of {}", op.name), line.to_string()),
+        };
+        let new = ProfiledKernel { name, operator, backend: backend.to_string(), source };
+        let known = profile.kernels.iter().position(|known| *known == new);
+        let number = known.unwrap_or_else(|| {
+            profile.kernels.push(new);
+            profile.kernels.len() - 1
+        });
+        number as u32
+    })
+}
+
+/// The arguments that the in-place form of an operator writes.
+fn written_arguments(op: &OpDef) -> Vec<u32> {
+    match op.inplace_pairs {
+        [] => op.forms.inplace.map(|_| 0).into_iter().collect(),
+        pairs => pairs.iter().map(|(argument, _)| u32::from(*argument)).collect(),
+    }
 }
 
 /// The full name of the form that was called.
@@ -329,12 +372,4 @@ pub(crate) fn form_name(op: &OpDef, form: Form) -> &'static str {
         Form::Out => op.forms.out,
     };
     name.unwrap_or(op.name)
-}
-
-/// The name of an operator's kernel for a backend in the spec, or that its expression is the kernel.
-fn kernel_name(op: &OpDef, backend: Backend) -> String {
-    match op.kernels.source(backend) {
-        "" => format!("kernel of {}", op.name),
-        source => source.to_owned(),
-    }
 }

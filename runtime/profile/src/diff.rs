@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use opsmith_core::Backend;
+
 use crate::averages::Group;
-use crate::model::{Kind, Profile};
+use crate::model::{Event, Kind, Profile};
 use crate::table::{Table, time};
 
 /// Two profiles side by side.
@@ -15,6 +17,8 @@ pub struct Diff {
     pub by_shapes: bool,
     /// A row for each name that one of both has, those with the largest change of time first.
     pub rows: Vec<DiffRow>,
+    /// Reasons why times may mislead, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// The events of one name in both profiles.
@@ -26,8 +30,11 @@ pub struct DiffRow {
     pub detail: String,
     /// Number of events.
     pub calls: [u64; 2],
-    /// Their time, in nanoseconds; of events inside one of the same name, that of the outer one.
+    /// Their time, in nanoseconds: of kernels and copies on devices if they ran some there, else of the host. Of events inside one
+    /// of the same name, that of the outer one.
     pub total_ns: [u64; 2],
+    /// Whether it is the time of devices.
+    pub on_devices: [bool; 2],
     /// Time of the second for each nanosecond of the first, a call; none if one has no calls.
     pub ratio: Option<f64>,
     /// Standard errors by which the times of a call differ (Welch); none with fewer than 5 calls on a side.
@@ -49,7 +56,8 @@ impl Diff {
         keys.dedup();
         let none = Vec::new();
         let row = |key: &(String, String)| {
-            let sides = durations.each_ref().map(|side| side.get(key).unwrap_or(&none));
+            let found = durations.each_ref().map(|side| side.get(key));
+            let sides = found.map(|times| times.map_or(&none, |times| &times.each_ns));
             let calls = sides.map(|side| side.len() as u64);
             let means = sides.map(|side| mean(side));
             let ratio = (calls[0] > 0 && calls[1] > 0 && means[0] > 0.0).then(|| means[1] / means[0]);
@@ -59,13 +67,15 @@ impl Diff {
                 detail: key.1.clone(),
                 calls,
                 total_ns: sides.map(|side| side.iter().sum()),
+                on_devices: found.map(|times| times.is_some_and(|times| times.on_devices)),
                 ratio,
                 errors: enough.then(|| standard_errors(sides)).flatten(),
             }
         };
         let mut rows: Vec<DiffRow> = keys.into_iter().map(row).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns[0].abs_diff(row.total_ns[1])));
-        Diff { names: [first.name.clone(), second.name.clone()], by_shapes, rows }
+        let notes = [first, second].into_iter().filter_map(untimed_devices).collect();
+        Diff { names: [first.name.clone(), second.name.clone()], by_shapes, rows, notes }
     }
 
     /// The rows as text. `*` marks differences of more than 3 standard errors; without it, a ratio may be chance.
@@ -78,29 +88,56 @@ impl Diff {
             let real = row.errors.is_some_and(|errors| errors.abs() > REAL);
             let mut cells = vec![row.name.clone()];
             cells.extend(self.by_shapes.then(|| row.detail.clone()));
+            let total = |side: usize| match row.on_devices[side] {
+                true => format!("{} (device)", time(row.total_ns[side])),
+                false => time(row.total_ns[side]),
+            };
             cells.extend([
                 row.calls[0].to_string(),
                 row.calls[1].to_string(),
-                time(row.total_ns[0]),
-                time(row.total_ns[1]),
+                total(0),
+                total(1),
                 row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
                 if real { "*".to_owned() } else { String::new() },
             ]);
             table.row(cells);
         }
-        format!(
+        let mut text = format!(
             "A: {}, B: {}\n{}* more than {REAL} standard errors apart, with {FEWEST} calls or more on both sides\n",
             self.names[0],
             self.names[1],
             table.text()
-        )
+        );
+        self.notes.iter().for_each(|note| text += &format!("note: {note}\n"));
+        text
     }
 }
 
-/// Durations of the outermost events of each name.
-fn durations(profile: &Profile, group: Group) -> HashMap<(String, String), Vec<u64>> {
-    let mut durations: HashMap<(String, String), Vec<u64>> = HashMap::new();
-    for event in profile.events.iter().filter(|event| event.kind != Kind::Kernel) {
+/// A note if kernels ran on devices whose times were not recorded.
+fn untimed_devices(profile: &Profile) -> Option<String> {
+    let host = Backend::Cpu.to_string();
+    let elsewhere = profile.kernels.iter().find(|kernel| kernel.backend != host)?;
+    profile.device_spans.is_empty().then(|| {
+        format!(
+            "times in `{}` are those of the host alone, which does not wait for {}: record with `ProfileOptions::devices(true)`",
+            profile.name, elsewhere.backend
+        )
+    })
+}
+
+/// The outermost events of one name.
+#[derive(Default)]
+struct Times {
+    each_ns: Vec<u64>,
+    on_devices: bool,
+}
+
+/// Times of the outermost events of each name.
+fn durations(profile: &Profile, group: Group) -> HashMap<(String, String), Times> {
+    let mut durations: HashMap<(String, String), Times> = HashMap::new();
+    let on_devices = profile.device_times(true).total;
+    let shown = |event: &Event| event.kind != Kind::Kernel;
+    for (index, event) in profile.events.iter().enumerate().filter(|(_, event)| shown(event)) {
         let same = |outer: usize| {
             let outer = &profile.events[outer];
             outer.name == event.name && (group == Group::Operator || outer.operands == event.operands)
@@ -110,7 +147,10 @@ fn durations(profile: &Profile, group: Group) -> HashMap<(String, String), Vec<u
         }
         let operands = profile.operands_of(event).filter(|_| group == Group::Shapes);
         let detail = operands.map_or_else(String::new, |operands| operands.text());
-        durations.entry((profile.name_of(event).to_owned(), detail)).or_default().push(event.duration_ns);
+        let times = durations.entry((profile.name_of(event).to_owned(), detail)).or_default();
+        let on_device = on_devices[index];
+        times.each_ns.push(if on_device > 0 { on_device } else { event.duration_ns });
+        times.on_devices |= on_device > 0;
     }
     durations
 }

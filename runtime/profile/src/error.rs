@@ -21,6 +21,14 @@ impl ProfileError {
         ProfileError { help: Some("give a file that `Profile::save` wrote"), ..ProfileError::from(error) }
     }
 
+    /// A file of another version of the format.
+    pub(crate) fn of_another_format(found: u32, read: u32) -> ProfileError {
+        ProfileError::new(
+            format!("the profile's format is {found}, and this program reads {read}"),
+            "record it again, or read it with the version of opsmith that wrote it",
+        )
+    }
+
     /// A profile that contradicts itself.
     pub(crate) fn damaged(what: String) -> ProfileError {
         ProfileError::new(format!("the profile is damaged: {what}"), "save it again")

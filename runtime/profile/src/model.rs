@@ -18,7 +18,7 @@ use crate::limits::Limits;
 pub use operands::{Operands, RecordedArg, TensorShape};
 
 /// The version of the file format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Most events that an event is inside of.
 pub(crate) const DEEPEST: u32 = 1000;
@@ -42,6 +42,8 @@ pub struct Profile {
     pub threads: Vec<Thread>,
     /// Operators that events name.
     pub operators: Vec<ProfiledOp>,
+    /// Kernels that events name.
+    pub kernels: Vec<ProfiledKernel>,
     /// Texts that events name: names and sites.
     pub texts: Vec<String>,
     /// Operands that events name.
@@ -80,18 +82,26 @@ pub struct ProfiledOp {
     pub library: String,
     /// File and line of its entry.
     pub entry: String,
-    /// Kernels of it that events name.
-    #[serde(default)]
-    pub kernels: Vec<ProfiledKernel>,
+    /// Full name of its in-place form, if it has one.
+    pub inplace: Option<String>,
+    /// Numbers of the arguments that the in-place form writes.
+    pub writes: Vec<u32>,
+    /// Full name of its out form, if it has one.
+    pub out: Option<String>,
 }
 
-/// A kernel of an operator with a known source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A kernel of an operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfiledKernel {
-    /// Number of its name, the name of its events.
-    pub name: u32,
-    /// Number of its source: file and line of the function, or of the entry that has its expression.
-    pub source: u32,
+    /// Its name in the spec; of a loop made from an expression, `kernel of exp`.
+    pub name: String,
+    /// Number of its operator.
+    pub operator: u32,
+    /// The family of devices that it runs on.
+    pub backend: String,
+    /// File and line: of its function, from the folder of the spec, of the entry whose expression it computes, or of the call that
+    /// installed it while the program ran. Empty if the function was not found.
+    pub source: String,
 }
 
 /// Kind of an event.
@@ -123,6 +133,8 @@ pub struct Event {
     pub parent: Option<u32>,
     /// Number of its operator.
     pub operator: Option<u32>,
+    /// Number of its kernel, of an event of one.
+    pub kernel: Option<u32>,
     /// Number of its name: of the form that was called, the kernel, the copy, the node or the range.
     pub name: u32,
     /// Number of its site: file, line and column.
@@ -143,18 +155,22 @@ pub struct Event {
 }
 
 /// An event in a file.
-type Row =
-    (Kind, u32, Option<u32>, Option<u32>, u32, Option<u32>, Option<u32>, u64, u64, u64, u64, Option<u64>);
+type Row = (
+    (Kind, u32, Option<u32>, u32),
+    (Option<u32>, Option<u32>, Option<u32>, Option<u32>),
+    (u64, u64, u64, u64, Option<u64>),
+);
 
 impl From<Row> for Event {
     fn from(row: Row) -> Event {
-        let (kind, thread, parent, operator, name, site, operands, ..) = row;
-        let (.., start_ns, duration_ns, allocated, freed, node) = row;
+        let ((kind, thread, parent, name), (operator, kernel, site, operands), numbers) = row;
+        let (start_ns, duration_ns, allocated, freed, node) = numbers;
         Event {
             kind,
             thread,
             parent,
             operator,
+            kernel,
             name,
             site,
             operands,
@@ -169,9 +185,13 @@ impl From<Row> for Event {
 
 impl From<Event> for Row {
     fn from(event: Event) -> Row {
-        let Event { kind, thread, parent, operator, name, site, operands, .. } = event;
+        let Event { kind, thread, parent, name, operator, kernel, site, operands, .. } = event;
         let Event { start_ns, duration_ns, allocated, freed, node, .. } = event;
-        (kind, thread, parent, operator, name, site, operands, start_ns, duration_ns, allocated, freed, node)
+        (
+            (kind, thread, parent, name),
+            (operator, kernel, site, operands),
+            (start_ns, duration_ns, allocated, freed, node),
+        )
     }
 }
 
@@ -222,6 +242,12 @@ impl DeviceSpan {
     }
 }
 
+/// The beginning of a file of any format.
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+}
+
 impl Profile {
     /// An empty profile.
     pub(crate) fn empty(name: &str) -> Profile {
@@ -234,6 +260,7 @@ impl Profile {
             has_memory: false,
             threads: Vec::new(),
             operators: Vec::new(),
+            kernels: Vec::new(),
             texts: Vec::new(),
             operands: Vec::new(),
             events: Vec::new(),
@@ -267,8 +294,18 @@ impl Profile {
     pub fn load(path: impl AsRef<Path>) -> Result<Profile, ProfileError> {
         let path = path.as_ref();
         let load = || {
-            let reader = BufReader::with_capacity(1 << 20, std::fs::File::open(path)?);
-            let profile: Profile = serde_json::from_reader(reader).map_err(ProfileError::no_profile)?;
+            let reader =
+                || std::io::Result::Ok(BufReader::with_capacity(1 << 20, std::fs::File::open(path)?));
+            let profile: Profile = serde_json::from_reader(reader()?).map_err(|error| {
+                let head: Option<Head> = reader().ok().and_then(|file| serde_json::from_reader(file).ok());
+                match head.filter(|head| head.format != FORMAT) {
+                    Some(head) => ProfileError::of_another_format(head.format, FORMAT),
+                    None => ProfileError::no_profile(error),
+                }
+            })?;
+            if profile.format != FORMAT {
+                return Err(ProfileError::of_another_format(profile.format, FORMAT));
+            }
             profile.check().map_err(ProfileError::damaged)?;
             Ok(profile)
         };
@@ -300,16 +337,14 @@ impl Profile {
         event.site.map(|site| self.texts[site as usize].as_str())
     }
 
-    /// File and line of a kernel: of its function, from the folder of the spec, or of the entry whose expression it computes. `None`
-    /// for other events, and for kernels whose function was not found. A kernel that replaced another while the program ran has the
-    /// source of that one.
-    pub fn source_of(&self, event: &Event) -> Option<&str> {
-        self.source_number(event).map(|source| self.texts[source as usize].as_str())
+    /// The kernel of an event, if it is one of a kernel.
+    pub fn kernel_of(&self, event: &Event) -> Option<&ProfiledKernel> {
+        event.kernel.map(|number| &self.kernels[number as usize])
     }
 
-    pub(crate) fn source_number(&self, event: &Event) -> Option<u32> {
-        let operator = self.operator_of(event).filter(|_| event.kind == Kind::Kernel)?;
-        operator.kernels.iter().find(|kernel| kernel.name == event.name).map(|kernel| kernel.source)
+    /// File and line of an event's kernel, as [`ProfiledKernel::source`] has them; none for other events, and if they are unknown.
+    pub fn source_of(&self, event: &Event) -> Option<&str> {
+        self.kernel_of(event).map(|kernel| &*kernel.source).filter(|source| !source.is_empty())
     }
 
     /// The operands of an event, if they were recorded.

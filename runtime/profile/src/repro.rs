@@ -1,11 +1,12 @@
-//! A program that repeats one call, with operands of the recorded shapes, strides and dtypes.
+//! A program that repeats one call in its form and on its device, with operands of the recorded shapes, strides and dtypes.
 
 use std::fmt::Write as _;
 
-use opsmith_core::DType;
+use opsmith_core::{Backend, DType};
+use opsmith_runtime::Device;
 
 use crate::error::ProfileError;
-use crate::model::{Event, Kind, Profile, RecordedArg, TensorShape};
+use crate::model::{Event, Kind, Profile, ProfiledOp, RecordedArg, TensorShape};
 use crate::table::time;
 
 impl Profile {
@@ -26,7 +27,9 @@ impl Profile {
     }
 
     /// A Rust program that repeats a call, or a step of a graph, and times it: `examples/NAME.rs` of a crate that depends on the operator's
-    /// library. Elements are random for floats and complex numbers, and 0 for others, which are valid as indices.
+    /// library. Elements are random for floats and complex numbers, and 0 for others, which are valid as indices. An in-place form
+    /// begins with the same elements each time; an out form writes into the results of another call. Times of a device are those
+    /// until it has done the work.
     ///
     /// # Errors
     /// If the event is no call, or its operands were not recorded or cannot be written as text.
@@ -43,9 +46,13 @@ impl Profile {
                 "record with `ProfileOptions::shapes(true)`",
             ));
         };
+        let form = Form::of(self.name_of(event), operator);
         let mut program = Program::default();
-        let args: Vec<String> =
-            operands.args.iter().map(|arg| program.argument(arg)).collect::<Result<_, ProfileError>>()?;
+        let mut args = Vec::new();
+        for (number, arg) in (0..).zip(&operands.args) {
+            program.is_written = form == Form::Inplace && operator.writes.contains(&number);
+            args.push(program.argument(arg)?);
+        }
         let library = match operator.library.as_str() {
             "" => "opsmith".to_owned(),
             library => library.replace('-', "_"),
@@ -62,19 +69,22 @@ impl Profile {
         if library != "opsmith" {
             let _ = writeln!(text, "use {library} as _;");
         }
-        let args = match args.join(", ") {
-            line if line.len() <= LINE => format!("[{line}]"),
-            _ => {
-                args.iter().fold("[\n".to_owned(), |text, arg| text + &format!("        {arg},\n")) + "    ]"
-            }
+        let args = in_lines(&args);
+        let Program { lines, restored, device, tensors, .. } = &program;
+        let (name, functional) = (self.name_of(event), &operator.name);
+        let outs = match form {
+            Form::Out => OUTS.replace("CALL", &format!("{library}::call(\"{functional}\", &args, &[])")),
+            _ => String::new(),
         };
-        let lines = &program.lines;
-        let name = &operator.name;
+        let keywords = if form == Form::Out { "&outs" } else { "&[]" };
+        let device = device_text(device.unwrap_or(Device::CPU));
         let _ = write!(
             text,
-            "\npub fn main() -> Result<()> {{\n{lines}    let args = {args};\n    time(|| {library}::call(\"{name}\", &args, &[]))\n}}\n{TIMING}",
+            "\npub fn main() -> Result<()> {{\n{lines}    let args = {args};\n{outs}    \
+             let prepare = || -> Result<()> {{\n{restored}        Ok(())\n    }};\n    \
+             time({device}, prepare, || {library}::call(\"{name}\", &args, {keywords}))\n}}\n{TIMING}",
         );
-        if program.lines.contains("operand(") {
+        if *tensors > 0 {
             text += OPERAND;
         }
         Ok(text)
@@ -84,29 +94,57 @@ impl Profile {
 /// Longest list of arguments in one line.
 const LINE: usize = 80;
 
+/// A list of arguments, in a line each if one is too long.
+fn in_lines(args: &[String]) -> String {
+    match args.join(", ") {
+        line if line.len() <= LINE => format!("[{line}]"),
+        _ => args.iter().fold("[\n".to_owned(), |text, arg| text + &format!("        {arg},\n")) + "    ]",
+    }
+}
+
 const HEAD: &str = "#![allow(unused_imports, reason = \"which of them a call needs depends on its operands\")]\n\n\
 use std::time::Instant;\n\n\
 use opsmith::{Complex64, DType, Device, Result, Scalar, Tensor, TensorOps, Value};\n";
 
+/// The tensors that an out form writes into.
+const OUTS: &str = r#"    // The results of another call have the sizes that it writes.
+    let results = CALL?;
+    let names: Vec<String> = (0..results.len()).map(|number| format!("out{number}")).collect();
+    let outs: Vec<(&str, Value)> = names.iter().map(String::as_str).zip(results).collect();
+"#;
+
 const TIMING: &str = r#"
-/// Calls it for about a second, and prints the median of the calls' times.
-fn time(call: impl Fn() -> Result<Vec<Value>>) -> Result<()> {
+/// Calls it for about a second, and prints the median of the calls' times. A device is waited for: a time is then that of twenty
+/// calls, divided by twenty.
+fn time(
+    device: Device,
+    prepare: impl Fn() -> Result<()>,
+    call: impl Fn() -> Result<Vec<Value>>,
+) -> Result<()> {
+    let together = if device == Device::CPU { 1 } else { 20 };
+    prepare()?;
     call()?;
-    let (start, mut times) = (Instant::now(), Vec::new());
-    while times.len() < 5 || start.elapsed().as_secs() < 1 && times.len() < 100_000 {
+    let (begin, mut times) = (Instant::now(), Vec::new());
+    while times.len() < 5 || begin.elapsed().as_secs() < 1 && times.len() < 100_000 {
+        prepare()?;
+        device.synchronize()?;
         let start = Instant::now();
-        call()?;
-        times.push(start.elapsed());
+        for _ in 0..together {
+            call()?;
+        }
+        device.synchronize()?;
+        times.push(start.elapsed() / together);
     }
     times.sort_unstable();
-    println!("{} calls, median {:?}, fastest {:?}", times.len(), times[times.len() / 2], times[0]);
+    let calls = times.len() * together as usize;
+    println!("{calls} calls, median {:?}, fastest {:?}", times[times.len() / 2], times[0]);
     Ok(())
 }
 "#;
 
 const OPERAND: &str = r#"
 /// A tensor of these sizes and strides: random numbers between -1 and 1, or zeros for other dtypes than floats.
-fn operand(sizes: &[i64], strides: &[i64], dtype: DType) -> Result<Tensor> {
+fn operand(sizes: &[i64], strides: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
     let reach = sizes.iter().zip(strides).map(|(size, stride)| (size - 1) * stride).sum::<i64>();
     let count = if sizes.contains(&0) { 0 } else { reach + 1 };
     let mut state = 1u32;
@@ -116,15 +154,47 @@ fn operand(sizes: &[i64], strides: &[i64], dtype: DType) -> Result<Tensor> {
     };
     let zero = !dtype.is_float() && !dtype.is_complex();
     let elements: Vec<f64> = (0..count).map(|_| if zero { 0.0 } else { random() }).collect();
-    Tensor::from_slice(&elements, &[count])?.to_dtype(dtype)?.as_strided(sizes, strides)
+    Tensor::from_slice(&elements, &[count])?.to_dtype(dtype)?.to_device(device)?.as_strided(sizes, strides)
 }
 "#;
+
+/// The form of a recorded call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Functional,
+    Inplace,
+    Out,
+}
+
+impl Form {
+    /// The form of this name.
+    fn of(name: &str, operator: &ProfiledOp) -> Form {
+        match Some(name) {
+            name if name == operator.inplace.as_deref() => Form::Inplace,
+            name if name == operator.out.as_deref() => Form::Out,
+            _ => Form::Functional,
+        }
+    }
+}
 
 /// The lines that make a program's operands.
 #[derive(Default)]
 struct Program {
     lines: String,
     tensors: usize,
+    /// The device of the work: that of the first tensor that is not the host's.
+    device: Option<Device>,
+    /// Whether the call writes the argument, and the lines that give such tensors their first elements again.
+    is_written: bool,
+    restored: String,
+}
+
+/// A device as an expression.
+fn device_text(device: Device) -> String {
+    match device.backend {
+        Backend::Cpu => "Device::CPU".to_owned(),
+        Backend::Cuda => format!("Device::cuda({})", device.index),
+    }
 }
 
 impl Program {
@@ -167,13 +237,23 @@ impl Program {
                 "save the profile again",
             ));
         };
+        let Some(device) = Device::from_name(&tensor.device) else {
+            return Err(ProfileError::new(
+                format!("there is no device `{}`", tensor.device),
+                "save the profile again",
+            ));
+        };
+        self.device = self.device.or((device != Device::CPU).then_some(device));
         let name = format!("tensor{}", self.tensors);
+        let (sizes, strides) = (&tensor.sizes, &tensor.strides);
+        let made = format!("operand(&{sizes:?}, &{strides:?}, DType::{dtype:?}, {})?", device_text(device));
+        let _ = writeln!(self.lines, "    let {name} = {made};");
+        if self.is_written {
+            let first = format!("first{}", self.tensors);
+            let _ = writeln!(self.lines, "    let {first} = {made};");
+            let _ = writeln!(self.restored, "        {name}.copy_(&{first})?;");
+        }
         self.tensors += 1;
-        let _ = writeln!(
-            self.lines,
-            "    let {name} = operand(&{:?}, &{:?}, DType::{dtype:?})?;",
-            tensor.sizes, tensor.strides
-        );
-        Ok(name)
+        Ok(if self.is_written { format!("{name}.clone()") } else { name })
     }
 }

@@ -12,6 +12,8 @@ pub struct Tree {
     pub name: String,
     /// Kind of the events; none for the root.
     pub kind: Option<Kind>,
+    /// The family of devices of a kernel; empty for others.
+    pub backend: String,
     /// File and line of a kernel; empty for others, and if they are unknown.
     pub source: String,
     /// Number of events.
@@ -30,7 +32,7 @@ struct Node {
     calls: u64,
     total_ns: u64,
     self_ns: u64,
-    inside: HashMap<(Kind, u32), usize>,
+    inside: HashMap<(Kind, u32, Option<u32>), usize>,
 }
 
 impl Profile {
@@ -42,7 +44,7 @@ impl Profile {
         let self_times = self.self_times();
         for (index, event) in self.events.iter().enumerate() {
             let parent = event.parent.map_or(0, |parent| node_of[parent as usize]);
-            let key = (event.kind, event.name);
+            let key = (event.kind, event.name, event.kernel);
             let known = nodes[parent].inside.get(&key).copied();
             let number = known.unwrap_or_else(|| {
                 nodes.push(empty(Some(index)));
@@ -69,6 +71,9 @@ impl Profile {
             done[number] = Some(Tree {
                 name: event.map_or(&*self.name, |event| self.name_of(event)).to_owned(),
                 kind: event.map(|event| event.kind),
+                backend: event
+                    .and_then(|event| self.kernel_of(event))
+                    .map_or_else(String::new, |kernel| kernel.backend.clone()),
                 source: event.and_then(|event| self.source_of(event)).unwrap_or_default().to_owned(),
                 calls: node.calls,
                 total_ns: node.total_ns,
@@ -80,6 +85,7 @@ impl Profile {
         root.unwrap_or_else(|| Tree {
             name: self.name.clone(),
             kind: None,
+            backend: String::new(),
             source: String::new(),
             calls: 0,
             total_ns: 0,
@@ -97,6 +103,18 @@ enum Line<'a> {
 }
 
 impl Tree {
+    /// Backend and source of a kernel; none for others.
+    pub(crate) fn kernel_text(&self) -> Option<String> {
+        let separator = if self.source.is_empty() { "" } else { ", " };
+        (self.kind == Some(Kind::Kernel))
+            .then(|| format!("kernel of {}{separator}{}", self.backend, self.source))
+    }
+
+    /// The number of events; none for the root.
+    pub(crate) fn calls_text(&self) -> Option<String> {
+        self.kind.map(|_| if self.calls == 1 { "1 call".to_owned() } else { format!("{} calls", self.calls) })
+    }
+
     /// The tree as text, to a depth; branches below a share of the root's time are left out, and counted.
     pub fn text(&self, depth: usize, share: f64) -> String {
         let mut text = String::new();
@@ -111,12 +129,8 @@ impl Tree {
                 }
             };
             let part = percent(tree.total_ns as f64, self.total_ns as f64);
-            let kernel = match (tree.kind, tree.source.as_str()) {
-                (Some(Kind::Kernel), "") => " (kernel)".to_owned(),
-                (Some(Kind::Kernel), source) => format!(" (kernel, {source})"),
-                _ => String::new(),
-            };
-            let calls = if tree.kind.is_some() { format!("  {} calls", tree.calls) } else { String::new() };
+            let kernel = tree.kernel_text().map_or_else(String::new, |text| format!(" ({text})"));
+            let calls = tree.calls_text().map_or_else(String::new, |text| format!("  {text}"));
             text += &format!(
                 "{}{}{kernel}  {part}  {}{calls}\n",
                 "  ".repeat(level),

@@ -7,6 +7,17 @@ use super::{DeviceRuntime, Queue, Ticket};
 use crate::device::Device;
 use crate::error::Result;
 
+impl Device {
+    /// Waits until the work that this thread submitted to its stream of the device is done; that of the host is, when a call
+    /// returns. A program that measures time calls it before it reads the clock.
+    ///
+    /// # Errors
+    /// If the device does not exist, and errors of that work.
+    pub fn synchronize(self) -> Result<()> {
+        if self == Device::CPU { Ok(()) } else { Work::on(self)?.wait() }
+    }
+}
+
 /// Work of this thread on one device.
 pub struct Work {
     runtime: &'static dyn DeviceRuntime,

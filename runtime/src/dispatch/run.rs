@@ -149,7 +149,7 @@ pub(crate) unsafe fn run_prepared(kernel: Kernel, call: &KernelCall<'_>) -> Resu
 #[cold]
 #[inline(never)]
 unsafe fn run_reported(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
-    let _span = spans::open(|| Span::Kernel { op: call.op(), args: call.args(), outs: call.outs() });
+    let _span = spans::open(|| Span::Kernel { op: call.op(), kernel, args: call.args(), outs: call.outs() });
     // SAFETY: the caller's promise.
     unsafe { run_unreported(kernel, call) }
 }

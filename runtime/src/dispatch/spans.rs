@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::library::Form;
-use crate::op::OpDef;
+use crate::op::{Kernel, OpDef};
 use crate::tensor::Tensor;
 
 /// The subject of a span.
@@ -18,7 +18,7 @@ pub enum Span<'a> {
     /// A call of an operator, by its site in the program.
     Call { op: &'static OpDef, form: Form, args: &'a [Arg<'a>], site: &'static Location<'static> },
     /// A kernel of an operator.
-    Kernel { op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor] },
+    Kernel { op: &'static OpDef, kernel: Kernel, args: &'a [Arg<'a>], outs: &'a [Tensor] },
     /// A copy of elements from one device to another, the host among them.
     Copy { source: &'a Tensor, target: &'a Tensor },
     /// The formulas of a recorded call, or another node of backward.

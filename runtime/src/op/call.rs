@@ -50,6 +50,11 @@ impl Kernel {
         Kernel(kernel)
     }
 
+    /// The address of its function, which tells kernels apart.
+    pub fn address(self) -> *const () {
+        self.0 as *const ()
+    }
+
     /// Runs the kernel.
     ///
     /// # Errors

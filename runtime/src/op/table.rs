@@ -1,6 +1,8 @@
 //! The table of an operator's kernels.
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opsmith_core::{Backend, DType, DTypeSet};
 
@@ -54,6 +56,48 @@ impl KernelTable {
         self.places[backend.index()] = place;
         self
     }
+}
+
+/// Where a kernel comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KernelOrigin {
+    /// The spec: its name there, and file and line as [`Kernels::place`] gives them. Empty texts are unknown.
+    Spec {
+        /// The name in the spec; empty for loops made from an expression.
+        name: &'static str,
+        /// File and line.
+        place: &'static str,
+    },
+    /// The program, which installed it with [`Kernels::replace`] in this line.
+    Program(&'static Location<'static>),
+}
+
+impl KernelOrigin {
+    /// Nothing is known of it.
+    pub const UNKNOWN: KernelOrigin = KernelOrigin::Spec { name: "", place: "" };
+}
+
+/// A kernel that a program installed.
+struct Installed {
+    table: *const KernelTable,
+    backend: Backend,
+    kernel: *const (),
+    line: &'static Location<'static>,
+}
+
+// SAFETY: the pointers are addresses that are compared.
+unsafe impl Send for Installed {}
+
+impl Installed {
+    fn is(&self, table: *const KernelTable, backend: Backend, kernel: *const ()) -> bool {
+        std::ptr::eq(self.table, table) && self.backend == backend && self.kernel == kernel
+    }
+}
+
+/// The kernels that programs installed, the last of equal ones.
+fn installed() -> MutexGuard<'static, Vec<Installed>> {
+    static INSTALLED: Mutex<Vec<Installed>> = Mutex::new(Vec::new());
+    INSTALLED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One kernel for several dtypes, in the form of [`KernelTable::with`]: it reads the dtype from its tensors.
@@ -132,6 +176,16 @@ impl Kernels {
         self.0.map_or("", |table| table.places[backend.index()])
     }
 
+    /// Where a kernel of this table comes from.
+    pub fn origin(&self, backend: Backend, kernel: Kernel) -> KernelOrigin {
+        let table = self.0.map_or(std::ptr::null(), std::ptr::from_ref);
+        let same = |known: &&Installed| known.is(table, backend, kernel.address());
+        match installed().iter().find(same) {
+            Some(known) => KernelOrigin::Program(known.line),
+            None => KernelOrigin::Spec { name: self.source(backend), place: self.place(backend) },
+        }
+    }
+
     /// The kernel for a backend and dtype.
     #[inline]
     pub fn get(&self, backend: Backend, dtype: DType) -> Option<Kernel> {
@@ -142,11 +196,21 @@ impl Kernels {
 
     /// Installs a kernel, or removes it with `None`; returns the former one. An operator without a table ignores it.
     ///
+    /// Profiles name the line of this call as the kernel's source.
+    ///
     /// If the operator's in-place form passes the input's memory as the output's, the kernel must read and write with
     /// [`map1`](crate::pointwise::map1) and similar functions: such memory has no views.
+    #[track_caller]
     pub fn replace(&self, backend: Backend, dtype: DType, kernel: Option<KernelFn>) -> Option<Kernel> {
         let new = kernel.map_or(std::ptr::null_mut(), |kernel| kernel as *mut ());
-        let old = self.0?.entries[backend.index()][dtype.index()].swap(new, Ordering::AcqRel);
+        let table = self.0?;
+        if kernel.is_some() {
+            let line = Location::caller();
+            let mut installed = installed();
+            installed.retain(|known| !known.is(table, backend, new));
+            installed.push(Installed { table, backend, kernel: new, line });
+        }
+        let old = table.entries[backend.index()][dtype.index()].swap(new, Ordering::AcqRel);
         // SAFETY: as in `get`.
         (!old.is_null()).then(|| Kernel(unsafe { std::mem::transmute::<*mut (), KernelFn>(old) }))
     }

@@ -8,6 +8,7 @@ pub const CODEGEN: Table = Table {
         ("chain", &[]),
         ("diagnostics", &[]),
         ("config", &["chain"]),
+        ("manifest", &["config"]),
         ("model", &["diagnostics"]),
         ("spec", &["diagnostics"]),
         ("expr", &["diagnostics", "model"]),
@@ -34,7 +35,7 @@ pub const CODEGEN: Table = Table {
                 "spec",
             ],
         ),
-        ("build", &["chain", "config", "diagnostics", "emit", "model", "output", "pipeline"]),
+        ("build", &["chain", "config", "diagnostics", "emit", "manifest", "model", "output", "pipeline"]),
     ],
     core: &[],
 };

@@ -7,28 +7,42 @@ use std::time::Instant;
 use opsmith::{Complex64, DType, Device, Result, Scalar, Tensor, TensorOps, Value};
 
 pub fn main() -> Result<()> {
-    let tensor0 = operand(&[6, 4], &[4, 1], DType::BF16)?;
-    let tensor1 = operand(&[6, 4], &[4, 1], DType::BF16)?;
+    let tensor0 = operand(&[6, 4], &[4, 1], DType::BF16, Device::CPU)?;
+    let tensor1 = operand(&[6, 4], &[4, 1], DType::BF16, Device::CPU)?;
     let args = [Value::Tensors(vec![tensor0, tensor1]), Value::Int(0)];
-    time(|| opsmith::call("cat", &args, &[]))
+    let prepare = || -> Result<()> { Ok(()) };
+    time(Device::CPU, prepare, || opsmith::call("cat", &args, &[]))
 }
 
-/// Calls it for about a second, and prints the median of the calls' times.
-fn time(call: impl Fn() -> Result<Vec<Value>>) -> Result<()> {
+/// Calls it for about a second, and prints the median of the calls' times. A device is waited for: a time is then that of twenty
+/// calls, divided by twenty.
+fn time(
+    device: Device,
+    prepare: impl Fn() -> Result<()>,
+    call: impl Fn() -> Result<Vec<Value>>,
+) -> Result<()> {
+    let together = if device == Device::CPU { 1 } else { 20 };
+    prepare()?;
     call()?;
-    let (start, mut times) = (Instant::now(), Vec::new());
-    while times.len() < 5 || start.elapsed().as_secs() < 1 && times.len() < 100_000 {
+    let (begin, mut times) = (Instant::now(), Vec::new());
+    while times.len() < 5 || begin.elapsed().as_secs() < 1 && times.len() < 100_000 {
+        prepare()?;
+        device.synchronize()?;
         let start = Instant::now();
-        call()?;
-        times.push(start.elapsed());
+        for _ in 0..together {
+            call()?;
+        }
+        device.synchronize()?;
+        times.push(start.elapsed() / together);
     }
     times.sort_unstable();
-    println!("{} calls, median {:?}, fastest {:?}", times.len(), times[times.len() / 2], times[0]);
+    let calls = times.len() * together as usize;
+    println!("{calls} calls, median {:?}, fastest {:?}", times[times.len() / 2], times[0]);
     Ok(())
 }
 
 /// A tensor of these sizes and strides: random numbers between -1 and 1, or zeros for other dtypes than floats.
-fn operand(sizes: &[i64], strides: &[i64], dtype: DType) -> Result<Tensor> {
+fn operand(sizes: &[i64], strides: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
     let reach = sizes.iter().zip(strides).map(|(size, stride)| (size - 1) * stride).sum::<i64>();
     let count = if sizes.contains(&0) { 0 } else { reach + 1 };
     let mut state = 1u32;
@@ -38,5 +52,5 @@ fn operand(sizes: &[i64], strides: &[i64], dtype: DType) -> Result<Tensor> {
     };
     let zero = !dtype.is_float() && !dtype.is_complex();
     let elements: Vec<f64> = (0..count).map(|_| if zero { 0.0 } else { random() }).collect();
-    Tensor::from_slice(&elements, &[count])?.to_dtype(dtype)?.as_strided(sizes, strides)
+    Tensor::from_slice(&elements, &[count])?.to_dtype(dtype)?.to_device(device)?.as_strided(sizes, strides)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use opsmith::TensorOps;
-use opsmith::profile::{Diff, Group, Kind, ProfileOptions, profile, profile_with};
+use opsmith::profile::{Diff, Group, Kind, Profile, ProfileOptions, ProfiledKernel, profile, profile_with};
 use opsmith::{Backend, DType};
 use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::KernelCall;
@@ -42,6 +42,16 @@ pub fn explained(operator: &str) -> Result<describe::Operator, Failure> {
     Ok(describe::describe(&checked, &config, op))
 }
 
+/// The source of the kernel of `exp`, which is on the host.
+fn source_of_exp(profile: &Profile) -> Result<&str, Failure> {
+    let of_exp = |kernel: &&ProfiledKernel| profile.operators[kernel.operator as usize].name == "exp";
+    let [kernel] = profile.kernels.iter().filter(of_exp).collect::<Vec<_>>()[..] else {
+        return Err(format!("one kernel: {:?}", profile.kernels).into());
+    };
+    assert_eq!(kernel.backend, "cpu");
+    Ok(&kernel.source)
+}
+
 /// From a slow program to the kernel that makes it slow, and to the difference that mending it makes.
 #[test]
 fn a_slow_kernel_is_found_repeated_mended_and_compared() -> Result<(), Failure> {
@@ -57,7 +67,8 @@ fn a_slow_kernel_is_found_repeated_mended_and_compared() -> Result<(), Failure> 
         })
     };
     let (op, _) = opsmith::LIBRARY.get("exp")?;
-    let fast = op.kernels.replace(Backend::Cpu, DType::F32, Some(slow)).ok_or("no kernel")?;
+    let (line, fast) =
+        (line!(), op.kernels.replace(Backend::Cpu, DType::F32, Some(slow)).ok_or("no kernel")?);
     let (result, before) = work("before")?;
     // SAFETY: it was replaced in this table, for this backend and dtype.
     unsafe { op.kernels.restore(Backend::Cpu, DType::F32, fast) };
@@ -76,6 +87,9 @@ fn a_slow_kernel_is_found_repeated_mended_and_compared() -> Result<(), Failure> 
     assert!(before.repro(call)?.contains("opsmith::call(\"exp\", &args, &[])"));
     let (result, after) = work("after")?;
     result?;
+    // The kernel that was installed has the line that did it, and the one of before its own again.
+    assert!(source_of_exp(&before)?.starts_with(&format!("{}:{line}:", file!())));
+    assert!(source_of_exp(&after)?.starts_with("ops/"));
     let diff = Diff::of(&before, &after, false);
     assert_eq!(diff.rows[0].name, "exp", "{}", diff.table());
     assert!(diff.rows[0].ratio.is_some_and(|ratio| ratio < 0.5), "{}", diff.table());

@@ -100,7 +100,7 @@ fn pictures_and_reports_are_whole_and_escaped() -> Result<(), Failure> {
     let csv = profile.key_averages(Group::Shapes).csv();
     assert!(
         csv.lines().skip(1).all(|line| line.starts_with('"'))
-            && csv.contains("\"mm\",\"float32[64, 64], float32[64, 64]\",\"\",1,")
+            && csv.contains("\"mm\",\"float32[64, 64], float32[64, 64]\",\"\",\"\",1,")
     );
     Ok(())
 }

@@ -1,8 +1,7 @@
-//! The sizes of results in symbols, where no rule of the entry gives them: as inference found them at samples in a test run.
+//! The sizes of results in symbols, where the entry's rules are a name or a function: as inference found them at samples in a test run.
 //!
 //! In: an operator and results of a test run. Out: a formula for each sample, or the reason why there is none.
 
-use opsmith_codegen::model::expr::{Expr, ExprKind};
 use opsmith_codegen::model::{Model, Op};
 use serde::Serialize;
 
@@ -31,7 +30,8 @@ pub struct SizesRow {
     pub notes: Vec<String>,
 }
 
-/// The sizes of an operator's results, if its rules are not typeset; rules are those of the operator that another name means.
+/// The sizes of an operator's results, if its rules are not typeset, or name a rule in place of sizes; rules are those of the operator that
+/// another name means.
 pub fn in_symbols(
     op: &Op,
     meant: &Op,
@@ -40,7 +40,8 @@ pub fn in_symbols(
     results: Option<&Results>,
 ) -> SizesInSymbols {
     let has_sizes = meant.returns_tensors() && !meant.visible().is_empty();
-    let is_typeset = rows.iter().all(|row| row.shape_math.is_some()) && !calls_function(meant);
+    let is_typeset =
+        rows.iter().all(|row| row.shape_math.is_some()) && !typeset::shapes_name_rules(model, meant);
     let Some(results) = results.filter(|_| has_sizes && !is_typeset) else {
         return SizesInSymbols::default();
     };
@@ -53,14 +54,6 @@ pub fn in_symbols(
         }
     }
     SizesInSymbols { is_missing: samples.is_empty(), samples }
-}
-
-/// Whether a rule of its sizes calls a function of Rust.
-fn calls_function(op: &Op) -> bool {
-    let mut calls = false;
-    let mut visit = |part: &Expr| calls |= matches!(part.kind, ExprKind::Native(..));
-    op.infer.iter().flat_map(|infer| &infer.shapes).for_each(|rule| rule.walk(&mut visit));
-    calls
 }
 
 fn row(model: &Model, op: &Op, sizes: &RecordedSizes) -> SizesRow {

@@ -113,12 +113,7 @@ fn is_computed(formula: &Expr) -> bool {
 /// The sizes of each result, typeset; `None` where a function of the kernels alone says them. Those of a composition are put
 /// together from the rules of the operators that it calls.
 pub fn shapes(model: &Model, op: &Op) -> Vec<Option<String>> {
-    let rules: Vec<Option<Expr>> = match &op.infer {
-        Some(infer) if infer.function.is_some() => Vec::new(),
-        Some(infer) if infer.run_shapes.is_empty() => infer.shapes.iter().cloned().map(Some).collect(),
-        Some(infer) => infer.run_shapes.iter().cloned().map(Some).collect(),
-        None => (0..op.visible().len()).map(|position| composed::shape(model, op, position)).collect(),
-    };
+    let rules = shape_rules(model, op);
     let typeset = |index: usize| {
         let rule = rules.get(index)?.as_ref()?;
         let writer = Writer::of(model, op, rule);
@@ -129,6 +124,30 @@ pub fn shapes(model: &Model, op: &Op) -> Vec<Option<String>> {
         }))
     };
     (0..op.visible().len()).map(typeset).collect()
+}
+
+/// The rules for the sizes of each result, as far as there are some.
+fn shape_rules(model: &Model, op: &Op) -> Vec<Option<Expr>> {
+    match &op.infer {
+        Some(infer) if infer.function.is_some() => Vec::new(),
+        Some(infer) if infer.run_shapes.is_empty() => infer.shapes.iter().cloned().map(Some).collect(),
+        Some(infer) => infer.run_shapes.iter().cloned().map(Some).collect(),
+        None => (0..op.visible().len()).map(|position| composed::shape(model, op, position)).collect(),
+    }
+}
+
+/// Whether [`shapes`] name a rule or function that gives sizes, `reduce(self, dim, keepdim)`, in place of the sizes.
+pub fn shapes_name_rules(model: &Model, op: &Op) -> bool {
+    let mut names = false;
+    let mut visit = |part: &Expr| match part.kind {
+        ExprKind::Native(..) => names = true,
+        ExprKind::Rule(Rule::Shape(rule), _) => {
+            names |= !matches!(rule, ShapeRule::Follow | ShapeRule::Full);
+        }
+        _ => {}
+    };
+    shape_rules(model, op).iter().flatten().for_each(|rule| rule.walk(&mut visit));
+    names
 }
 
 fn shape_of(tensor: Math) -> Math {

@@ -3,14 +3,14 @@
 use crate::model::{Kind, Profile};
 
 /// A quantity of each event, without and with that of the events inside.
-pub(super) struct Sums<T> {
+pub(crate) struct Sums<T> {
     pub own: Vec<T>,
     pub total: Vec<T>,
 }
 
 impl Profile {
     /// For each event the time of its kernels and copies on devices.
-    pub(super) fn device_times(&self, folded: bool) -> Sums<u64> {
+    pub(crate) fn device_times(&self, folded: bool) -> Sums<u64> {
         let mut own = vec![0; self.events.len()];
         self.device_spans.iter().for_each(|span| own[span.event as usize] += span.duration_ns);
         self.summed(own, folded)

@@ -11,7 +11,9 @@ use opsmith_runtime::internals;
 
 use super::text::quoted;
 use crate::error::ProfileError;
-use crate::model::{DeviceSpan, Event, Kind, Operands, Profile, ProfiledOp, RecordedArg, TensorShape};
+use crate::model::{
+    DeviceSpan, Event, Kind, Operands, Profile, ProfiledKernel, ProfiledOp, RecordedArg, TensorShape,
+};
 
 /// The process of all threads; devices have the numbers after it.
 pub(super) const PROCESS: u32 = 1;
@@ -89,6 +91,7 @@ impl Profile {
         Fragments {
             texts: self.texts.iter().map(|text| quoted(text)).collect(),
             operators: self.operators.iter().map(operator).collect(),
+            kernels: self.kernels.iter().map(kernel_text).collect(),
             operands: self.operands.iter().map(operands_text).collect(),
             flops: self.operands.iter().map(flops).collect(),
             of_call: self.operands_of_calls(),
@@ -120,8 +123,8 @@ impl Profile {
         if let Some(site) = event.site.filter(|_| !is_part) {
             line.text(",\"Call stack\":").text(&fragments.texts[site as usize]);
         }
-        if let Some(source) = self.source_number(event) {
-            line.text(",\"Source\":").text(&fragments.texts[source as usize]);
+        if let Some(kernel) = event.kernel {
+            line.text(&fragments.kernels[kernel as usize]);
         }
         if let Some(operands) = event.operands.map(|operands| operands as usize) {
             let of_call = fragments.of_call[operands].filter(|_| is_part);
@@ -287,10 +290,19 @@ impl Line {
 struct Fragments {
     texts: Vec<String>,
     operators: Vec<String>,
+    kernels: Vec<String>,
     operands: Vec<String>,
     /// Operations of the same operands.
     flops: Vec<String>,
     of_call: Vec<Option<u32>>,
+}
+
+fn kernel_text(kernel: &ProfiledKernel) -> String {
+    let backend = format!(",\"Backend\":{}", quoted(&kernel.backend));
+    match &*kernel.source {
+        "" => backend,
+        source => format!("{backend},\"Source\":{}", quoted(source)),
+    }
 }
 
 fn operands_text(operands: &Operands) -> String {

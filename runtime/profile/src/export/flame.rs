@@ -47,12 +47,12 @@ fn rectangle(node: &Tree, left: f64, width: f64, level: usize, whole: u64) -> St
         if node.kind == Some(Kind::Kernel) { format!("{} (kernel)", node.name) } else { node.name.clone() };
     let label = label(&name, width);
     let top = level as f64 * ROW;
+    let calls = node.calls_text().map_or_else(String::new, |text| format!(", {text}"));
     let title = format!(
-        "{name}: {}, {}, self {}, {} calls",
+        "{name}: {}, {}, self {}{calls}",
         time(node.total_ns),
         percent(node.total_ns as f64, whole as f64),
         time(node.self_ns),
-        node.calls
     );
     let fill = if node.kind.is_none() { "hsl(0 0% 85%)".to_owned() } else { colour(&node.name) };
     format!(

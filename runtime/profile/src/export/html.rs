@@ -215,41 +215,22 @@ impl Profile {
         )
     }
 
+    /// The memory of the host, and of each device whose memory changed.
     fn memory(&self) -> String {
-        const HEIGHT: f64 = 160.0;
         if !self.has_memory {
             return "<p>Changes of memory were not recorded.</p>\n".to_owned();
         }
-        let timeline = self.memory_timeline();
-        let (least, most) = timeline
-            .points
-            .iter()
-            .fold((0, 0), |(least, most), (_, bytes)| (least.min(*bytes), most.max(*bytes)));
-        let range = (most - least).max(1) as f64;
-        let place = |(at, bytes): (u64, i64)| {
-            let x = WIDTH * at as f64 / self.duration_ns.max(1) as f64;
-            (x, HEIGHT - 14.0 - (HEIGHT - 28.0) * (bytes - least) as f64 / range)
-        };
-        // A step a change; of many, the highest of each group, so that peaks stay.
-        let group = timeline.points.len().div_ceil(BOXES).max(1);
-        let shown =
-            timeline.points.chunks(group).filter_map(|points| points.iter().max_by_key(|(_, bytes)| *bytes));
-        let mut path = format!("M0 {:.1}", place((0, 0)).1);
-        for point in shown {
-            let (x, y) = place(*point);
-            let _ = write!(path, "H{x:.1}V{y:.1}");
-        }
-        path += &format!("H{WIDTH}");
+        self.memories().into_iter().map(|device| self.memory_of(device)).collect()
+    }
+
+    fn memory_of(&self, device: Option<u32>) -> String {
+        let timeline = self.memory_timeline_of(device);
         let mut text = format!(
-            "<p>Peak: {} more than at the beginning, after {}.</p>\n\
-             {PICTURE}<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" role=\"img\" aria-label=\"Memory over time\" \
-             font-size=\"11\"><path class=\"curve\" d=\"{path}\"/><text x=\"4\" y=\"12\">{}</text>\
-             <text x=\"4\" y=\"{}\">{}</text></svg></div>\n",
+            "<p>Peak of {}: {} more than at the beginning, after {}.</p>\n{PICTURE}{}</div>\n",
+            escaped(self.memory_name(device)),
             bytes(timeline.peak.1),
             time(timeline.peak.0),
-            bytes(most),
-            HEIGHT - 3.0,
-            bytes(least),
+            self.memory_chart(device, &timeline),
         );
         if !timeline.owners.is_empty() {
             text += "<p>Allocated in the profile and held at the peak:</p>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>\
@@ -272,11 +253,9 @@ impl Profile {
 /// The tree as nested elements that open and close.
 fn tree(root: &Tree) -> String {
     fn line(tree: &Tree, whole: u64) -> String {
-        let kernel = match tree.kind {
-            Some(Kind::Kernel) => format!(" <span class=\"soft\">kernel {}</span>", escaped(&tree.source)),
-            _ => String::new(),
-        };
-        let calls = if tree.kind.is_some() { format!(", {} calls", tree.calls) } else { String::new() };
+        let soft = |text: String| format!(" <span class=\"soft\">{}</span>", escaped(&text));
+        let kernel = tree.kernel_text().map_or_else(String::new, soft);
+        let calls = tree.calls_text().map_or_else(String::new, |text| format!(", {text}"));
         format!(
             "{}{kernel} <span class=\"soft\">{}, {}{calls}</span>",
             escaped(&tree.name),

@@ -79,17 +79,35 @@ const TRACKS_OF_DEVICE: u64 = 1 << 32;
 const FIRST_STREAM_TRACK: u64 = 16;
 
 /// Names of annotations; their numbers are positions, from 1.
-const ANNOTATIONS: [&str; 8] =
-    ["operator", "entry", "site", "operands", "flops", "allocated", "freed", "source"];
+const ANNOTATIONS: [&str; 9] =
+    ["operator", "entry", "site", "operands", "flops", "allocated", "freed", "backend", "source"];
 
 /// Bytes of the packets of most events.
 const EVENT_BYTES: usize = 96;
 
-/// Texts with numbers: names of events first, then those of operators and operands.
+/// Texts with numbers: names of events first, then those of operators, operands and kernels.
 struct Texts {
     operators: u64,
     entries: u64,
     operands: u64,
+    backends: u64,
+    sources: u64,
+}
+
+impl Texts {
+    fn of(profile: &Profile) -> Texts {
+        let [texts, operators] = [profile.texts.len(), profile.operators.len()].map(|count| count as u64);
+        let [operands, kernels] = [profile.operands.len(), profile.kernels.len()].map(|count| count as u64);
+        let operands_from = 1 + texts + 2 * operators;
+        let backends = operands_from + operands;
+        Texts {
+            operators: 1 + texts,
+            entries: 1 + texts + operators,
+            operands: operands_from,
+            backends,
+            sources: backends + kernels,
+        }
+    }
 }
 
 impl Profile {
@@ -98,11 +116,7 @@ impl Profile {
     /// # Errors
     /// Errors of the writer.
     pub fn write_perfetto(&self, mut out: impl Write) -> io::Result<()> {
-        let texts = Texts {
-            operators: 1 + self.texts.len() as u64,
-            entries: 1 + (self.texts.len() + self.operators.len()) as u64,
-            operands: 1 + (self.texts.len() + 2 * self.operators.len()) as u64,
-        };
+        let texts = Texts::of(self);
         self.write_head(&mut out)?;
         let (flows, flows_of_backward) = self.flows();
         super::parts::write(&mut out, self.events.len(), |numbers| {
@@ -229,7 +243,10 @@ impl Profile {
         let operators = self.operators.iter().map(|op| op.name.clone());
         let entries = self.operators.iter().map(|op| op.entry.clone());
         let operands = self.operands.iter().map(|operands| operands.text());
-        for (number, text) in (1..).zip(texts.chain(operators).chain(entries).chain(operands)) {
+        let backends = self.kernels.iter().map(|kernel| kernel.backend.clone());
+        let sources = self.kernels.iter().map(|kernel| kernel.source.clone());
+        let all = texts.chain(operators).chain(entries).chain(operands).chain(backends).chain(sources);
+        for (number, text) in (1..).zip(all) {
             interned = interned.message(field::INTERNED_TEXT, &entry(number, &text));
         }
         write_packet(out, needing_state().message(field::PACKET_INTERNED, &interned))
@@ -273,7 +290,8 @@ impl Profile {
             self.operands_of(event).and_then(|operands| operands.flops).and_then(some),
             some(event.allocated),
             some(event.freed),
-            self.source_number(event).and_then(|number| text(number, 1)),
+            event.kernel.and_then(|number| text(number, texts.backends)),
+            self.source_of(event).and(event.kernel).and_then(|number| text(number, texts.sources)),
         ];
         for (name, (kind, value)) in (1..).zip(values).filter_map(|(name, value)| Some((name, value?))) {
             let annotation = Message::new().uint(field::ANNOTATION_NAME, name).uint(kind, value);

@@ -102,13 +102,13 @@ impl Profile {
     /// The kernels of a device, by the time of its clock.
     fn device_points(&self, device: u32) -> Vec<Point> {
         let mut points: Vec<Point> = Vec::new();
-        let mut numbers: HashMap<(u32, Option<u32>), usize> = HashMap::new();
+        let mut numbers: HashMap<Option<u32>, usize> = HashMap::new();
         for span in self.device_spans.iter().filter(|span| span.device == device) {
             let event = &self.events[span.event as usize];
             let Some(operands) = self.operands_of(event).filter(|_| event.kind == Kind::Kernel) else {
                 continue;
             };
-            let number = *numbers.entry((event.name, event.operator)).or_insert_with(|| {
+            let number = *numbers.entry(event.kernel).or_insert_with(|| {
                 let operator = self.operator_of(event).map_or("", |operator| &operator.name);
                 let source = self.source_of(event).unwrap_or_default();
                 let title = titled(self.name_of(event), operator, source);

@@ -1,13 +1,10 @@
 //! Whether a profile from a file contradicts itself: the code that goes through one relies on its numbers.
 
-use super::{Change, DEEPEST, DeviceSpan, FORMAT, Profile};
+use super::{Change, DEEPEST, DeviceSpan, Kind, Profile};
 
 impl Profile {
     /// Whether all numbers refer to something, and events of a thread nest.
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.format != FORMAT {
-            return Err(format!("its format is {}, and this program reads {FORMAT}", self.format));
-        }
         let within =
             |number: Option<u32>, count: usize| number.is_none_or(|number| (number as usize) < count);
         for (index, event) in self.events.iter().enumerate() {
@@ -24,6 +21,8 @@ impl Profile {
                 }
             });
             let known = within(event.operator, self.operators.len())
+                && within(event.kernel, self.kernels.len())
+                && event.kernel.is_some() == (event.kind == Kind::Kernel)
                 && within(Some(event.name), self.texts.len())
                 && within(event.site, self.texts.len())
                 && within(event.operands, self.operands.len())
@@ -33,7 +32,10 @@ impl Profile {
                 return Err(format!("its event {index} refers to what is not there"));
             }
         }
-        self.check_kernels()?;
+        let count = self.operators.len();
+        if let Some(kernel) = self.kernels.iter().find(|kernel| kernel.operator as usize >= count) {
+            return Err(format!("the operator of the kernel `{}` is not there", kernel.name));
+        }
         if self.depths().iter().any(|depth| *depth > DEEPEST) {
             return Err(format!("an event is inside of more than {DEEPEST} others"));
         }
@@ -61,15 +63,5 @@ impl Profile {
             );
         }
         Ok(())
-    }
-
-    /// Whether the names and sources of kernels are there.
-    fn check_kernels(&self) -> Result<(), String> {
-        let texts = self.operators.iter().flat_map(|operator| &operator.kernels);
-        let last = texts.map(|kernel| kernel.name.max(kernel.source)).max();
-        match last.filter(|last| *last as usize >= self.texts.len()) {
-            Some(last) => Err(format!("a kernel's text {last} is not there")),
-            None => Ok(()),
-        }
     }
 }

@@ -265,13 +265,14 @@ impl SpanListener for Recorder {
                     let site = sites.then_some(site);
                     Subject { op: Some(op), site, operands, ..Subject::new(What::Call(form)) }
                 }
-                Span::Kernel { op, args, outs } => {
+                Span::Kernel { op, kernel, args, outs } => {
                     // The arguments of most kernels are those of their call, which are known already.
                     let known = || parent.and_then(|call| call.operands_of(args));
                     let operands =
                         if shapes { ring.operands.of_kernel(op, args, known(), outs) } else { NO_OPERANDS };
                     let backend = outs.first().map_or(Backend::Cpu, |out| out.device().backend);
-                    Subject { op: Some(op), operands, ..Subject::new(What::Kernel(backend)) }
+                    let kernel = Some(kernel);
+                    Subject { op: Some(op), kernel, operands, ..Subject::new(What::Kernel(backend)) }
                 }
                 Span::Copy { source, target } => {
                     let operands = if shapes { ring.operands.of_copy(source, target) } else { NO_OPERANDS };

@@ -5,7 +5,7 @@ use std::panic::Location;
 use opsmith_core::Backend;
 use opsmith_runtime::Device;
 use opsmith_runtime::library::Form;
-use opsmith_runtime::op::OpDef;
+use opsmith_runtime::op::{Kernel, OpDef};
 
 /// Kind of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Subject {
     pub what: What,
     /// The operator, of a call, a kernel, a step, and of most nodes of backward.
     pub op: Option<&'static OpDef>,
+    /// The function, of a kernel.
+    pub kernel: Option<Kernel>,
     /// The name of a copy, a node of backward or a range.
     pub name: Name,
     /// The site in this program, or else the text of one.
@@ -51,7 +53,15 @@ pub(crate) struct Subject {
 impl Subject {
     /// A subject without operator, name, site and operands.
     pub fn new(what: What) -> Subject {
-        Subject { what, op: None, name: Name::NONE, site: None, elsewhere: Name::NONE, operands: NO_OPERANDS }
+        Subject {
+            what,
+            op: None,
+            kernel: None,
+            name: Name::NONE,
+            site: None,
+            elsewhere: Name::NONE,
+            operands: NO_OPERANDS,
+        }
     }
 }
 
