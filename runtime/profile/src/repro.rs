@@ -78,10 +78,14 @@ impl Profile {
         };
         let keywords = if form == Form::Out { "&outs" } else { "&[]" };
         let device = device_text(device.unwrap_or(Device::CPU));
+        let prepare = match restored.as_str() {
+            "" => "{ Ok(()) }".to_owned(),
+            lines => format!("{{\n{lines}        Ok(())\n    }}"),
+        };
         let _ = write!(
             text,
             "\npub fn main() -> Result<()> {{\n{lines}    let args = {args};\n{outs}    \
-             let prepare = || -> Result<()> {{\n{restored}        Ok(())\n    }};\n    \
+             let prepare = || -> Result<()> {prepare};\n    \
              time({device}, prepare, || {library}::call(\"{name}\", &args, {keywords}))\n}}\n{TIMING}",
         );
         if *tensors > 0 {

@@ -69,7 +69,8 @@ pub fn inference_not_here(span: Span, key: &str, why: &str) -> Diagnostic {
 /// One number instead of a list of sizes.
 pub fn shape_is_number(span: Span, written: &str) -> Diagnostic {
     Diagnostic::error("E0330", "a shape is a list of sizes", span, "one number").with_help(format!(
-        "write `[{written}]` for a vector of so many elements, or `follow(x)` for the shape of a tensor"
+        "write `\"[{written}]\"`, with quotes, for a vector of so many elements (without them a list has a rule for each result), or \
+         `follow(x)` for the shape of a tensor"
     ))
 }
 
