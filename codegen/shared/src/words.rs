@@ -12,7 +12,8 @@ pub type Markdown = Cow<'static, str>;
 /// The sentences about an operator. Names and formulas are those of the spec.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Words {
-    /// Its meaning as a formula: the expression of an element, or the composition of other operators.
+    /// Its meaning as a formula: the lines of the entry's, the expression of an element, or the composition of other operators.
+    /// Lines of a formula that has several begin with [`Words::PART`], below their title.
     pub definition: Markdown,
     /// A line for each argument: its meaning and remarks; an empty one if nothing says it.
     pub arguments: Markdown,
@@ -49,6 +50,9 @@ pub struct ExampleTensor {
 }
 
 impl Words {
+    /// The beginning of a line that is a part of the item above it.
+    pub const PART: &'static str = "  ";
+
     /// Sentences of static data: definition, arguments, results, gradients, errors.
     pub const fn of(texts: [&'static str; 5], example: Option<ExampleCall>) -> Words {
         let [definition, arguments, results, gradients, errors] = texts;

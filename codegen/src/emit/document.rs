@@ -1,6 +1,6 @@
 //! The documentation of a generated function: the sentences of `words`, the example, forms, kernels, versions.
 
-use opsmith_core::{Backend, DTypeSet};
+use opsmith_core::{Backend, DTypeSet, Words};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -86,7 +86,7 @@ fn whole(generation: &Generation<'_>, function: &Function<'_>) -> String {
             let name = &op.args[argument].name;
             lines = with_number(lines, part(other, model), name);
         }
-        lines.into_iter().map(|line| format!("- {line}")).collect()
+        lines.into_iter().map(item).collect()
     };
     section("Arguments", arguments(op, other));
     section("Results", own(results));
@@ -102,6 +102,11 @@ fn whole(generation: &Generation<'_>, function: &Function<'_>) -> String {
     }
     text.push('.');
     text.trim_start().to_owned()
+}
+
+/// An item of a list, whose parts are a list below it.
+fn item(text: String) -> String {
+    format!("- {}", text.replace(&format!("\n{}", Words::PART), "\n  - "))
 }
 
 /// The lines of two overloads: those of tensors, then what differs if an argument is a number.

@@ -16,7 +16,7 @@ use super::expr::{plain_float, plain_int};
 use super::names::{def_name, ident};
 use crate::expr::print::print;
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Derivative, GradientSource, Kind, Model, NumberUse, Op, ValueUse};
+use crate::model::{Arg, Derivative, Formula, GradientSource, Kind, Model, NumberUse, Op, ValueUse};
 
 pub use result_rules::{ResultWords, rules_of_results};
 
@@ -72,14 +72,24 @@ fn code(expr: &Expr, op: &Op, model: &Model) -> String {
 
 /// The formula, the expression of an element or the composition, and the number of arithmetic operations.
 pub(super) fn definition(op: &Op, model: &Model) -> Vec<String> {
-    let lines = op.facts.formula.iter().flat_map(|formula| &formula.lines);
-    let lines: Vec<String> = lines.map(|line| format!("`{}`", line.text.replace('`', "'"))).collect();
-    let formula = (!lines.is_empty()).then(|| format!("formula: {}", lines.join("; ")));
+    let formula = op.facts.formula.as_ref().map(formula);
     let element = op.body.pointwise.as_ref().map(|expr| format!("each element: {}", code(expr, op, model)));
     let composite = op.body.composite.as_ref().filter(|_| element.is_none());
     let composite = composite.map(|expr| format!("in terms of other operators: {}", code(expr, op, model)));
     let flops = op.flops.as_ref().map(|expr| format!("arithmetic operations: {}", code(expr, op, model)));
     formula.into_iter().chain(element).chain(composite).chain(flops).collect()
+}
+
+/// A formula: of one line behind its title, of several with a line for each below it.
+fn formula(formula: &Formula) -> String {
+    let lines = formula.lines.iter().map(|line| format!("`{}`", line.text.replace('`', "'")));
+    match &lines.collect::<Vec<_>>()[..] {
+        [line] => format!("formula: {line}"),
+        lines => std::iter::once("formula:".to_owned())
+            .chain(lines.iter().map(|line| format!("{}{line}", Words::PART)))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    }
 }
 
 /// The meaning of an argument and remarks on it, without its other names.

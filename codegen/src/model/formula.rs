@@ -12,7 +12,7 @@ pub struct Formula {
 /// A line of a formula.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FormulaLine {
-    /// Its text, in which the names of the signature have no braces.
+    /// Its text, in which the names of the signature have no braces and words no quotes.
     pub text: String,
     /// Its statement.
     pub node: FormulaNode,

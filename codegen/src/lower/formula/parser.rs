@@ -23,7 +23,7 @@ pub(super) struct Parser<'a> {
     /// The signs that are open.
     open: Vec<char>,
     depth: usize,
-    /// Bytes that only mark a name of the signature.
+    /// Bytes that only mark a name of the signature or words.
     pub marks: Vec<usize>,
     /// Words that a line must define.
     pub words: Vec<Placed>,
@@ -127,6 +127,8 @@ impl<'a> Parser<'a> {
         loop {
             if let Token::Words(words) = self.next() {
                 parts.push(Node::Words(words.clone()));
+                let quotes = &self.tokens[self.at].range;
+                self.marks.extend([quotes.start, quotes.end - 1]);
                 self.at += 1;
             } else if parts.is_empty() || self.begins_operand() {
                 parts.push(self.joined(Strength::Or)?);

@@ -108,12 +108,16 @@ fn names_marks_and_fences() {
 }
 
 #[test]
-fn lines_are_text_without_braces_of_names() {
+fn lines_are_text_without_braces_of_names_and_quotes() {
     let schema = signature("f(Tensor self, int n) -> Tensor");
-    let formula =
-        parse("y_{i}  = {self}_{i, {n}}^{n}\n\n z_j = 1", &Signature::new(&schema), 1).expect("a formula");
+    let formula = parse(
+        "y_{i}  = {self}_{i, {n}}^{n}\n\n z_j = cases(\"the\" j \"of\" {n} if {n} = \"all\")",
+        &Signature::new(&schema),
+        1,
+    )
+    .expect("a formula");
     let lines: Vec<&str> = formula.lines.iter().map(|line| line.text.as_str()).collect();
-    assert_eq!(lines, ["y_{i} = self_{i, n}^{n}", "z_j = 1"]);
+    assert_eq!(lines, ["y_{i} = self_{i, n}^{n}", "z_j = cases(the j of n if n = all)"]);
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn every_public_operator_has_a_formula() {
     let op = model.ops.iter().find(|op| op.name == "layer_norm").expect("a stock operator");
     let words = emit::words(op, model).definition;
     assert!(
-        words.starts_with("formula: `y_{b, i} = ") && words.contains("in terms of other operators: "),
+        words.starts_with("formula:\n  `y_{b, i} = ") && words.contains("in terms of other operators: "),
         "{words}"
     );
 }

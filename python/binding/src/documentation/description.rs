@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use opsmith_runtime::library::Form;
+use opsmith_runtime::library::{Form, Words};
 use opsmith_runtime::op::{ElementType, OpDef};
 use opsmith_runtime::sample::{Sample, SampleValue};
 use opsmith_runtime::{Backend, DType};
@@ -128,9 +128,7 @@ fn items(text: &mut String, indent: &str, lines: &[String]) {
 
 /// Formula, dtypes, gradient, determinism, versions and the place of the entry, a sentence each.
 fn facts(text: &mut String, op: &OpDef, words: &OfOperator) {
-    for line in words.definition().iter().filter(|line| !line.is_empty()) {
-        _ = writeln!(text, "{}", sentence(line));
-    }
+    definition(text, &words.definition());
     for backend in Backend::ALL {
         let dtypes: Vec<&str> = op.kernels.dtypes(backend).iter().map(DType::name).collect();
         if !dtypes.is_empty() {
@@ -162,6 +160,26 @@ fn facts(text: &mut String, op: &OpDef, words: &OfOperator) {
         _ = writeln!(text, "Deprecated{since}{instead}.");
     }
     _ = writeln!(text, "Declared at {}.", op.location);
+}
+
+/// A sentence for each item; the parts of one are a block below it.
+fn definition(text: &mut String, lines: &[String]) {
+    let mut is_part = false;
+    for line in lines.iter().filter(|line| !line.is_empty()) {
+        let part = line.strip_prefix(Words::PART).map(|part| part.trim_matches('`'));
+        if is_part != part.is_some() {
+            text.push('\n');
+        }
+        is_part = part.is_some();
+        _ = match part {
+            Some(part) => writeln!(text, "    {part}"),
+            None if line.ends_with(':') => writeln!(text, "{}", sentence(line).trim_end_matches('.')),
+            None => writeln!(text, "{}", sentence(line)),
+        };
+    }
+    if is_part {
+        text.push('\n');
+    }
 }
 
 fn returns(text: &mut String, op: &OpDef, words: &OfOperator) {
