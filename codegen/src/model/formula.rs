@@ -163,7 +163,7 @@ pub static RANGE_OPERATORS: &[RangeOperator] = &[
 
 /// Functions and values that formulas need not define, between spaces: they are mathematics, whatever operators are called.
 const WORDS: &str = "exp ln log sin cos tan sinh cosh tanh arcsin arccos arctan erf sgn round gcd det tr rank diag arg Re Im \
-                     shape size true false none NaN";
+                     shape size dtype true false none NaN";
 
 /// Functions and values that formulas need not define.
 pub fn formula_words() -> impl Iterator<Item = &'static str> {
