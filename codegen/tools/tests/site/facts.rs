@@ -4,7 +4,7 @@ use opsmith_codegen::Config;
 use opsmith_codegen::analysis::fingerprint::fingerprint;
 use opsmith_codegen::config::Parent;
 use opsmith_codegen::emit;
-use opsmith_codegen::model::Op;
+use opsmith_codegen::model::{FormulaNode, Op};
 use opsmith_codegen::pipeline;
 use opsmith_tools::results::Results;
 use opsmith_tools::site::{SiteFile, site};
@@ -195,4 +195,60 @@ fn every_public_operator_has_a_formula() {
         words.starts_with("formula:\n  `y_{b, i} = ") && words.contains("in terms of other operators: "),
         "{words}"
     );
+}
+
+/// A formula that reads an argument which may be absent, where no case decides, has a line with its value then.
+#[test]
+fn formulas_say_the_values_of_absent_arguments() {
+    let (checked, _) = stock();
+    let mut wrong = Vec::new();
+    for op in &checked.model.ops {
+        let lines = op.facts.formula.iter().flat_map(|formula| &formula.lines);
+        let mut read = Vec::new();
+        lines.clone().for_each(|line| arguments_outside_cases(&line.node, &mut read));
+        read.sort_unstable();
+        read.dedup();
+        for arg in read.into_iter().map(|index| &op.args[index]).filter(|arg| arg.ty.optional) {
+            let says = |text: &str| ["absent", "given", "without"].iter().any(|word| text.contains(word));
+            if !lines.clone().any(|line| line.text.contains(arg.name.as_str()) && says(&line.text)) {
+                wrong.push(format!("{} ({}): `{}`", op.name, op.location, arg.name));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "formulas do not say the values of arguments that are absent; add `{{eps}} = 0 \"if it is absent\"`:\n{}",
+        wrong.join("\n")
+    );
+}
+
+fn arguments_outside_cases(node: &FormulaNode, found: &mut Vec<usize>) {
+    let mut all = |nodes: &[&FormulaNode]| nodes.iter().for_each(|node| arguments_outside_cases(node, found));
+    match node {
+        FormulaNode::Argument(index) => found.push(*index),
+        FormulaNode::Script(base, marks) | FormulaNode::Over(_, marks, base) => {
+            let marks = marks.below.iter().chain(&marks.above);
+            all(&marks.chain([base]).map(|part| &**part).collect::<Vec<_>>());
+        }
+        FormulaNode::Call(base, items) => {
+            all(&[base]);
+            all(&items.iter().collect::<Vec<_>>());
+        }
+        FormulaNode::Fence(_, items, _) | FormulaNode::Row(items) | FormulaNode::List(items) => {
+            all(&items.iter().collect::<Vec<_>>());
+        }
+        FormulaNode::Root(inner) | FormulaNode::Negative(inner) | FormulaNode::Not(inner) => all(&[inner]),
+        FormulaNode::Infix(left, _, right) | FormulaNode::Product(left, right) => all(&[left, right]),
+        FormulaNode::Relation(first, rest) => {
+            all(&[first]);
+            all(&rest.iter().map(|(_, operand)| operand).collect::<Vec<_>>());
+        }
+        FormulaNode::Cases(_)
+        | FormulaNode::Result(_)
+        | FormulaNode::Name(_)
+        | FormulaNode::Number(_)
+        | FormulaNode::Words(_)
+        | FormulaNode::All
+        | FormulaNode::Ellipsis => {}
+    }
 }
