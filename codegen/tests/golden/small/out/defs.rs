@@ -130,7 +130,7 @@ pub static SPREAD: OpDef = OpDef {
             ArgDef::required("size", ArgKind::Ints(None)),
         ],
         &[ReturnDef::new(ArgKind::Tensor.required())],
-        "spec.yaml:62",
+        "spec.yaml:65",
         &library::LIBRARY,
     )
 };
@@ -149,7 +149,7 @@ pub static FLIPPED: OpDef = OpDef {
             ArgDef::required("dim1", ArgKind::Int),
         ],
         &[ReturnDef::new(ArgKind::Tensor.required())],
-        "spec.yaml:71",
+        "spec.yaml:74",
         &library::LIBRARY,
     )
 };
@@ -162,7 +162,7 @@ pub static SUM_AND_GROWTH: OpDef = OpDef {
         "sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)",
         &[ArgDef::required("self", ArgKind::Tensor), ArgDef::required("other", ArgKind::Tensor)],
         &[ReturnDef::new(ArgKind::Tensor.required()), ReturnDef::new(ArgKind::Tensor.required())],
-        "spec.yaml:78",
+        "spec.yaml:81",
         &library::LIBRARY,
     )
 };
@@ -176,7 +176,7 @@ pub static ITEM: OpDef = OpDef {
         "item(Tensor self) -> Scalar",
         &[ArgDef::required("self", ArgKind::Tensor)],
         &[ReturnDef::new(ArgKind::Scalar.required())],
-        "spec.yaml:82",
+        "spec.yaml:85",
         &library::LIBRARY,
     )
 };

@@ -220,6 +220,9 @@ rt::options! {
 /// - `values`: shape `follow(self)` (the shape of the given input); dtype `follow(self)` (the dtype of the given input)
 /// - `indices`: shape `follow(self)` (the shape of the given input); dtype `int64`
 /// - computed in `float32`
+/// - formula:
+///   - `values_j = max_i self_{j, i}, i along dim, or all dimensions without`
+///   - `indices_j = min(argmax_i self_{j, i})`
 ///
 /// # Gradients
 /// - `self`: `spread(grad, indices, self.sizes())`
@@ -271,7 +274,7 @@ rt::forms! {
 ///
 /// Deterministic: equal inputs give equal results, whatever the number of threads.
 ///
-/// Declared at [`spec.yaml:62`](../../../spec.yaml#L62).
+/// Declared at [`spec.yaml:65`](../../../spec.yaml#L65).
 #[track_caller]
 pub fn spread(self_: &Tensor, index: &Tensor, size: impl AsRef<[i64]>) -> Result<Tensor> {
     call::invoke_single(&defs::SPREAD, &[self_.into(), index.into(), Arg::Ints(size.as_ref())])
@@ -300,7 +303,7 @@ pub fn spread(self_: &Tensor, index: &Tensor, size: impl AsRef<[i64]>) -> Result
 ///
 /// Deterministic: equal inputs give equal results, whatever the number of threads.
 ///
-/// Declared at [`spec.yaml:71`](../../../spec.yaml#L71).
+/// Declared at [`spec.yaml:74`](../../../spec.yaml#L74).
 #[track_caller]
 pub fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
     call::invoke_single(&defs::FLIPPED, &[self_.into(), dim0.into(), dim1.into()])
@@ -329,7 +332,7 @@ pub fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
 ///
 /// Deterministic: equal inputs give equal results, whatever the number of threads.
 ///
-/// Declared at [`spec.yaml:78`](../../../spec.yaml#L78).
+/// Declared at [`spec.yaml:81`](../../../spec.yaml#L81).
 #[track_caller]
 pub fn sum_and_growth(self_: &Tensor, other: &Tensor) -> Result<(Tensor, Tensor)> {
     call::invoke_several(&defs::SUM_AND_GROWTH, &[self_.into(), other.into()])
@@ -352,7 +355,7 @@ pub fn sum_and_growth(self_: &Tensor, other: &Tensor) -> Result<(Tensor, Tensor)
 ///
 /// Deterministic: equal inputs give equal results, whatever the number of threads.
 ///
-/// Declared at [`spec.yaml:82`](../../../spec.yaml#L82).
+/// Declared at [`spec.yaml:85`](../../../spec.yaml#L85).
 #[track_caller]
 pub fn item(self_: &Tensor) -> Result<Scalar> {
     call::invoke_value(&defs::ITEM, &[self_.into()])

@@ -72,7 +72,7 @@ pub static LARGEST: GradDef = GradDef::new(
 
 pub static SPREAD: GradDef = GradDef { non_differentiable: bits(&[0]), ..GradDef::new(&[], &[0]) };
 
-/// `flipped`, self: `flipped(grad, dim0, dim1)` (spec.yaml:71).
+/// `flipped`, self: `flipped(grad, dim0, dim1)` (spec.yaml:74).
 pub fn flipped_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let dim0 = cx.attribute(1).int();

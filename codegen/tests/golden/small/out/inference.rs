@@ -61,14 +61,14 @@ pub fn largest_infer(args: &[Arg<'_>]) -> Result<Inferred> {
     )
 }
 
-/// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:62.
+/// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:65.
 pub fn spread_infer(args: &[Arg<'_>]) -> Result<Inferred> {
     let (self_, size) = (args[0].tensor(), args[2].ints());
     let compute = dtype::follow(self_)?;
     Inferred::of(args, compute, || Ok([(shape::full(size)?, compute)]))
 }
 
-/// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:71.
+/// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:74.
 pub fn flipped_view(args: &[Arg<'_>]) -> Result<Layout> {
     let (self_, dim0, dim1) = (args[0].tensor(), args[1].int(), args[2].int());
     if !((self_.shape().len() as i64) >= 2i64) {
@@ -77,7 +77,7 @@ pub fn flipped_view(args: &[Arg<'_>]) -> Result<Layout> {
     kernels::view::flipped(self_.layout(), dim0, dim1)
 }
 
-/// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:78.
+/// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:81.
 pub fn sum_and_growth_composite(args: &[Arg<'_>]) -> Result<rt::op::Outputs> {
     let (self_, other) = (args[0].tensor(), args[1].tensor());
     let (out0, out1) = {
@@ -88,7 +88,7 @@ pub fn sum_and_growth_composite(args: &[Arg<'_>]) -> Result<rt::op::Outputs> {
     Ok([out0, out1].into_iter().collect())
 }
 
-/// `item(Tensor self) -> Scalar`, declared at spec.yaml:82.
+/// `item(Tensor self) -> Scalar`, declared at spec.yaml:85.
 pub fn item_host(args: &[Arg<'_>]) -> Result<Vec<Value>> {
     let self_ = args[0].tensor();
     if !(self_.shape().iter().product::<i64>() == 1i64) {

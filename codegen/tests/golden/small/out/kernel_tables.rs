@@ -123,8 +123,8 @@ pub static LARGEST: KernelTable = KernelTable::cpu(
     &rt::op::same_kernel(largest_kernel, [DType::F32]),
 );
 
-use crate::kernels::kernel::spread as spread_at_spec_yaml_62;
-use spread_at_spec_yaml_62 as spread_in_rust;
+use crate::kernels::kernel::spread as spread_at_spec_yaml_65;
+use spread_at_spec_yaml_65 as spread_in_rust;
 
 rt::rust_kernel! {
     fn spread_kernel<T>(
@@ -135,9 +135,9 @@ rt::rust_kernel! {
     ) -> Result<()> = |call| [call.view(0), call.view(1), call.args()[2].ints(), call.view_mut(0)];
 }
 
-const _: KernelFn = |call| spread_kernel(call, spread_at_spec_yaml_62::<f32>);
+const _: KernelFn = |call| spread_kernel(call, spread_at_spec_yaml_65::<f32>);
 
-/// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:62.
+/// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:65.
 pub static SPREAD: KernelTable = KernelTable::cpu(
     "kernel::spread",
     &rt::kernels_of!(spread_kernel of spread_in_rust: F32),

@@ -28,7 +28,7 @@ pub static LIBRARY: Library = Library {
     namespaces: &[],
     known_as: &[],
     unlike: &[],
-    fingerprint: "3d7d60515ed9dce0",
+    fingerprint: "7ffd0e2386b50341",
 };
 
 rt::library::register!(& LIBRARY);

@@ -14,13 +14,13 @@ rt::raw! {
     fn product(self_: &Tensor, mat2: &Tensor) -> Tensor = invoke_single(&defs::PRODUCT);
     /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:52.
     fn largest(self_: &Tensor, dim: Option<i64>) -> (Tensor, Tensor) = invoke_several(&defs::LARGEST);
-    /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:62.
+    /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:65.
     fn spread(self_: &Tensor, index: &Tensor, size: &[i64]) -> Tensor = invoke_single(&defs::SPREAD);
-    /// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:71.
+    /// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:74.
     fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Tensor = invoke_single(&defs::FLIPPED);
-    /// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:78.
+    /// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:81.
     fn sum_and_growth(self_: &Tensor, other: &Tensor) -> (Tensor, Tensor) =
         invoke_several(&defs::SUM_AND_GROWTH);
-    /// `item(Tensor self) -> Scalar`, declared at spec.yaml:82.
+    /// `item(Tensor self) -> Scalar`, declared at spec.yaml:85.
     fn item(self_: &Tensor) -> Scalar = invoke_value(&defs::ITEM);
 }

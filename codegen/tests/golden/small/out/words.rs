@@ -58,7 +58,7 @@ pub static PRODUCT: Words = Words::of(
 
 pub static LARGEST: Words = Words::of(
     [
-        "",
+        "formula:\n  `values_j = max_i self_{j, i}, i along dim, or all dimensions without`\n  `indices_j = min(argmax_i self_{j, i})`",
         "\n",
         "`values`: shape `follow(self)` (the shape of the given input); dtype `follow(self)` (the dtype of the given input)\n`indices`: shape `follow(self)` (the shape of the given input); dtype `int64`",
         "`self`: `spread(grad, indices, self.sizes())`",
