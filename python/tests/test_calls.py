@@ -190,6 +190,10 @@ def test_documentation_has_the_facts_of_the_entry():
     assert "Not deterministic" not in gelu["Notes"] and "Not deterministic" in sections("dropout")["Notes"]
     composed = sections("log_softmax")["Notes"]
     assert "In terms of other operators: `_log_softmax(" in composed and "operators that it is composed of" in composed
+    # Formulas have names of Python, and a line for each of theirs.
+    assert "Formula: `y_{…, i, …} = Σ_{k=0}^i input_{…, k, …}, along dim`.\n" in sections("cumsum")["Notes"]
+    formula = sections("sort")["Notes"].split("Formula:\n\n    values_{…, i, …} = input_{…, indices_")[1]
+    assert "\n    values_{…, i, …} ≤ values_{…, i + 1, …}, or ≥ if descending\n\nArithmetic operations: " in formula
     # Overloads have their own results.
     assert "        `values`: " in sections("max")["Notes"] and "        `indices`: " in sections("max")["Notes"]
     assert "add_ : Writes the result" in sections("add")["See Also"] and "add : Gives" in sections("add_")["See Also"]

@@ -48,7 +48,9 @@ impl OfOperator {
 
     /// The formula, and what else is known of the computation.
     pub fn definition(&self) -> Vec<String> {
-        self.lines(|words| &words.definition)
+        let text = self.words.map(|words| &*words.definition).unwrap_or_default();
+        let is_formula = |line: &str| line.starts_with("formula: ") || line.starts_with(Words::PART);
+        text.split('\n').map(|line| self.with_names(line, is_formula(line))).collect()
     }
 
     /// The meaning of an argument, by its position.
@@ -80,27 +82,43 @@ impl OfOperator {
 
     /// A text whose formulas, which stand between backticks, have the names of arguments in Python.
     pub fn in_python(&self, text: &str) -> String {
+        self.with_names(text, false)
+    }
+
+    /// The same; in formulas of entries, names may have subscripts: `self_i`.
+    fn with_names(&self, text: &str, has_subscripts: bool) -> String {
         if self.renamed.is_empty() {
             return text.to_owned();
         }
         let parts = text.split('`').enumerate();
         parts
-            .map(|(number, part)| if number % 2 == 1 { self.renamed_in(part) } else { part.to_owned() })
+            .map(
+                |(number, part)| {
+                    if number % 2 == 1 { self.renamed_in(part, has_subscripts) } else { part.to_owned() }
+                },
+            )
             .collect::<Vec<_>>()
             .join("`")
     }
 
     /// A formula with other names of arguments.
-    fn renamed_in(&self, formula: &str) -> String {
+    fn renamed_in(&self, formula: &str, has_subscripts: bool) -> String {
         let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
         let (mut text, mut rest) = (String::with_capacity(formula.len()), formula);
         while let Some(start) = rest.find(is_part) {
             let word = &rest[start..];
             let end = word.find(|letter| !is_part(letter)).unwrap_or(word.len());
             let is_member = rest[..start].ends_with(['.', '"', ':']);
-            let renamed = self.renamed.iter().find(|(name, _)| *name == &word[..end] && !is_member);
+            let behind = |name: &str| {
+                let behind = word[..end].strip_prefix(name).filter(|_| !is_member)?;
+                (behind.is_empty() || has_subscripts && behind.starts_with('_')).then_some(behind)
+            };
+            let renamed = self.renamed.iter().find_map(|(name, python)| Some((python, behind(name)?)));
             text.push_str(&rest[..start]);
-            text.push_str(renamed.map_or(&word[..end], |(_, python)| python));
+            match renamed {
+                Some((python, behind)) => text.extend([python, behind]),
+                None => text.push_str(&word[..end]),
+            }
             rest = &word[end..];
         }
         text.push_str(rest);
