@@ -3,8 +3,9 @@
 use opsmith_codegen::config::Tables;
 
 /// The files of the spec whose tables are here, and of the functions that their expressions call.
-const FAMILIES: [&str; 8] = [
+const FAMILIES: [&str; 9] = [
     "ops.yaml",
+    "ops/arithmetic.yaml",
     "ops/choice.yaml",
     "ops/comparison.yaml",
     "ops/copies.yaml",

@@ -9,6 +9,9 @@ pub fn stock_text() -> String {
     let read = |file: &str| std::fs::read_to_string(root.join(file)).expect("a file of the stock spec");
     let mut text = read("ops.yaml");
     let included = opsmith_tools::fmt::includes(&text);
+    if !text.contains("\nops:\n") {
+        text.push_str("\nops:\n");
+    }
     for file in &included {
         text = text.replacen(&format!("- {file}\n"), "", 1);
         let more = read(file);
