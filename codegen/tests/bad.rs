@@ -213,8 +213,7 @@ fn the_message_of_the_readme_is_real() {
          dtype: promote_float(self)\n  dtypes: real\n  pointwise: exp(-(self * slef) / (2.0 * width * width))\n"
     );
     let config = opsmith_codegen::Config::stock(root.join("ops.yaml"));
-    let open =
-        |path: &Path| if path == family { Ok(text.clone().into_bytes()) } else { fs::read(path) };
+    let open = |path: &Path| if path == family { Ok(text.clone().into_bytes()) } else { fs::read(path) };
     let checked = opsmith_codegen::pipeline::check_from(&config, &open).expect("all files are there");
     let errors = checked.diagnostics.errors().map(|error| render(&checked.sources, error, false));
     let errors: Vec<String> = errors.collect();
