@@ -5,6 +5,7 @@
 use super::Context;
 use crate::diagnostics::catalogue;
 use crate::model::NotationPart;
+use crate::spec::braces;
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::Schema;
@@ -40,7 +41,7 @@ fn parts(text: &Text, schema: &Schema) -> Result<Vec<NotationPart>, Mistake> {
         let behind = &rest[first.len_utf8()..];
         let argument = ["{", "_{", "^{"].into_iter().find_map(|opening| rest.strip_prefix(opening));
         if let Some(inner) = argument {
-            let (name, after) = inner.split_once('}').ok_or(Mistake::Malformed("a brace is not closed"))?;
+            let name = braces::inside(inner).ok_or(Mistake::Malformed("a brace is not closed"))?;
             let index = schema.args.iter().position(|arg| arg.name == name.trim());
             let index = index.ok_or_else(|| Mistake::Unknown(name.trim().to_owned()))?;
             if first != '{' && parts.is_empty() {
@@ -51,7 +52,7 @@ fn parts(text: &Text, schema: &Schema) -> Result<Vec<NotationPart>, Mistake> {
                 '^' => NotationPart::Exponent(index),
                 _ => NotationPart::Argument(index),
             });
-            rest = after;
+            rest = &inner[name.len() + 1..];
         } else if first == '^' {
             let length = behind.find([' ', '{', '^', '_']).unwrap_or(behind.len());
             if length == 0 || parts.is_empty() {

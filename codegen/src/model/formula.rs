@@ -170,6 +170,9 @@ pub fn formula_words() -> impl Iterator<Item = &'static str> {
     WORDS.split_whitespace()
 }
 
+/// Words of the grammar of formulas, which name nothing.
+pub const GRAMMAR_WORDS: [&str; 3] = ["cases", "if", "otherwise"];
+
 /// Signs that open and close a part of a formula.
 pub const FENCES: [(char, char); 7] =
     [('(', ')'), ('[', ']'), ('⌊', '⌋'), ('⌈', '⌉'), ('‖', '‖'), ('|', '|'), ('⟨', '⟩')];

@@ -25,8 +25,8 @@ use expr::{Expr, ExprKind, Variable};
 pub use body::{Body, DEVICE_LOOPS, Kernel, KernelSource};
 pub use facts::{Deprecated, Facts, Lines, NotationPart, NumberUse, ValueUse};
 pub use formula::{
-    FENCES, Formula, FormulaLine, FormulaNode, FormulaScripts, RANGE_OPERATORS, RangeOperator, SIGNS, Sign,
-    Strength, formula_words,
+    FENCES, Formula, FormulaLine, FormulaNode, FormulaScripts, GRAMMAR_WORDS, RANGE_OPERATORS, RangeOperator,
+    SIGNS, Sign, Strength, formula_words,
 };
 pub use function::{Function, FunctionReturn};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};

@@ -149,7 +149,7 @@ fn several_results_and_a_taken_name() {
 fn signs_are_distinct() {
     let mut texts: Vec<&str> = crate::model::SIGNS.iter().map(|sign| sign.text).collect();
     texts.extend(crate::model::RANGE_OPERATORS.iter().map(|operator| operator.text));
-    texts.extend(crate::model::formula_words());
+    texts.extend(crate::model::formula_words().chain(crate::model::GRAMMAR_WORDS));
     let count = texts.len();
     texts.sort_unstable();
     texts.dedup();

@@ -31,8 +31,7 @@ macro_rules! key_names {
 
         impl KeyName {
             /// Every key of a table.
-            #[cfg(test)]
-            const ALL: &[KeyName] = &[$(KeyName::$variant),*];
+            pub const ALL: &[KeyName] = &[$(KeyName::$variant),*];
 
             /// The key as it is written.
             pub const fn name(self) -> &'static str {

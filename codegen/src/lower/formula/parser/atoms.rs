@@ -6,6 +6,7 @@ use super::super::lexer::{Mistake, MistakeKind, Token};
 use super::super::signature::Named;
 use super::{Node, Parsed, Parser, is_known};
 use crate::model::{FENCES, FormulaScripts};
+use crate::spec::braces;
 
 impl<'a> Parser<'a> {
     pub(super) fn scripts(&mut self) -> Result<FormulaScripts, Mistake> {
@@ -56,8 +57,8 @@ impl<'a> Parser<'a> {
     /// The text between the next brace and the first that closes, and the place of that one.
     fn braced(&self) -> Option<(&'a str, usize)> {
         let start = self.tokens[self.at].range.end;
-        let length = self.text[start..].find('}')?;
-        Some((&self.text[start..start + length], start + length))
+        let inside = braces::inside(&self.text[start..])?;
+        Some((inside, start + inside.len()))
     }
 
     /// A name of the signature between braces, the second of which is at `end`.
