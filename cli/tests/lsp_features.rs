@@ -91,6 +91,28 @@ fn completion_in_formulas() {
 }
 
 #[test]
+fn completion_in_braces() {
+    let mut editor = Editor::start();
+    editor.open("ops.yaml");
+    let text = editor.text("ops.yaml");
+    let mut complete = |new: &str| {
+        let marked = text.replacen("    {keepdim} = λ\n", new, 1);
+        editor.change("ops.yaml", &marked.replace('^', ""));
+        let params = editor.at("ops.yaml", &marked);
+        editor.ask("textDocument/completion", params)
+    };
+    let open = complete("    \"🦀\" {^\n");
+    assert_eq!(all(&open, "label"), ["self", "dim", "keepdim"]);
+    let edit = &open[1]["textEdit"];
+    assert_eq!((&edit["newText"], &open[1]["detail"]), (&json!("dim}"), &json!("int[]")));
+    assert_eq!(edit["range"]["start"]["character"], 4 + "\"🦀\" {".encode_utf16().count());
+    let closed = complete("    {k^} = λ\n");
+    assert_eq!(closed[2]["textEdit"]["newText"], "keepdim");
+    let words = complete("    λ = ar^\n");
+    assert!(all(&words, "label").contains(&"argmax") && !all(&words, "label").contains(&"dim"), "{words}");
+}
+
+#[test]
 fn hover_of_everything() {
     let mut editor = Editor::start();
     editor.open("ops.yaml");
@@ -109,6 +131,10 @@ fn hover_of_everything() {
         ("ops.yaml", "pointwise: e^xp(width", "The exponential function."),
         ("ops.yaml", "promote_float(self)\n  pointwise: exp(wid^th", "float width"),
         ("ops.yaml", "grad.mul(res^ult)", "`result`: a result of `soft`."),
+        ("ops.yaml", "Σ_{ di^m } {self}", "int[] dim"),
+        ("ops.yaml", "Σ_{ di^m } {self}", "the dimensions that the sum is over"),
+        ("ops.yaml", "\"Σ_{d^im} {self}\"", "int[] dim"),
+        ("ops.yaml", "derivative: {x^: result}", "element x"),
         ("ops/losses.yaml", "self.m^ul(self)", "The product."),
         ("ops/losses.yaml", "self.m^ul(self)", "Declared at `ops.yaml:"),
         ("ops/losses.yaml", "squ^are(scaled)", "The product of `self` and itself."),
@@ -147,6 +173,8 @@ fn definitions_of_operators_kernels_and_files() {
         ("ops.yaml", "CPU: \"reduce::to^tal(self", &total),
         ("ops.yaml", "pointwise: e^xp(width", &exp),
         ("ops.yaml", "shape: reduce(self, d^im", &dim),
+        ("ops.yaml", "\"🦀 along dim\" Σ_{ ^dim }", &dim),
+        ("ops.yaml", "\"Σ_{di^m} {self}\"", &dim),
         ("ops.yaml", "- ops/los^ses.yaml", &"losses.yaml:0".to_owned()),
     ];
     for (file, words, expected) in cases {
@@ -191,6 +219,24 @@ fn references_and_symbols() {
 }
 
 #[test]
+fn an_argument_is_highlighted_wherever_it_stands() {
+    let mut editor = Editor::start();
+    editor.open("ops.yaml");
+    let params = editor.at_words("ops.yaml", "{self}_{d^im}");
+    let found = editor.ask("textDocument/documentHighlight", params);
+    let text = editor.text("ops.yaml");
+    let lines: Vec<Vec<u16>> = text.lines().map(|line| line.encode_utf16().collect()).collect();
+    let found = found.as_array().expect("a list");
+    for range in found.iter().map(|found| &found["range"]) {
+        let at = |end: &str, key: &str| range[end][key].as_u64().expect("a number") as usize;
+        let units = &lines[at("start", "line")][at("start", "character")..at("end", "character")];
+        assert_eq!(String::from_utf16_lossy(units), "dim");
+    }
+    // In the signature, `descriptions`, `notation`, the formula, `shape`, `dispatch` and a sample.
+    assert_eq!(found.len(), 8, "{found:#?}");
+}
+
+#[test]
 fn an_operator_is_renamed_in_every_file() {
     let mut editor = Editor::start();
     editor.open("ops/losses.yaml");
@@ -231,12 +277,26 @@ fn an_argument_is_renamed_in_its_entry_and_where_it_is_given_by_name() {
     };
     let (ops, losses) = rename("reduce(self, dim, keep^dim)", "kept");
     assert!(!ops.contains("keepdim") && losses.contains("kept = true"), "{ops}{losses}");
+    let (ops, _) = rename("{self}_{d^im}", "axes");
+    for part in [
+        "int[] axes",
+        "{axes: the dimensions",
+        "\"Σ_{axes} {self}\"",
+        "y = \"🦀 along dim\" Σ_{ axes } {self}_{axes}\n",
+        "reduce(self, axes, keepdim)",
+        "total(self, axes, keepdim)",
+        "axes: [1]",
+    ] {
+        assert!(ops.contains(part), "{part}: {ops}");
+    }
     let (ops, _) = rename("exp(wi^dth * self)", "scale");
     for part in
         ["float scale=1.0", "{scale: {min: 0}}", "exp(scale * self)", "scale: 0.5", "of `width` times"]
     {
         assert!(ops.contains(part), "{part}: {ops}");
     }
+    let (ops, _) = rename("derivative: {x^: result}", "z");
+    assert!(ops.contains("func: exp(z)") && ops.contains("derivative: {z: result}"), "{ops}");
     let mut params = editor.at_words("ops.yaml", "exp(wi^dth * self)");
     params["newName"] = json!("self");
     let error = editor.refused("textDocument/rename", params);

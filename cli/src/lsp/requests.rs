@@ -8,9 +8,10 @@ use std::path::PathBuf;
 
 use gen_lsp_types::{
     BaseSymbolInformation, CodeAction, CodeActionKind, CodeActionParams, CompletionParams, DefinitionParams,
-    DocumentFormattingParams, DocumentSymbol, DocumentSymbolParams, Hover, HoverParams, Location,
-    PrepareRenameParams, ReferenceParams, RenameParams, SymbolInformation, SymbolKind, SymbolTag,
-    TextDocumentIdentifier, TextDocumentPositionParams, TextEdit, WorkspaceEdit, WorkspaceSymbolParams,
+    DocumentFormattingParams, DocumentHighlightParams, DocumentSymbol, DocumentSymbolParams, Hover,
+    HoverParams, Location, PrepareRenameParams, ReferenceParams, RenameParams, SymbolInformation, SymbolKind,
+    SymbolTag, TextDocumentIdentifier, TextDocumentPositionParams, TextEdit, WorkspaceEdit,
+    WorkspaceSymbolParams,
 };
 use lsp_server::ErrorCode;
 use opsmith_codegen::pipeline::Checked;
@@ -75,6 +76,7 @@ impl<'a> Answers<'a> {
             "textDocument/hover" => self.hover(&read(params)?),
             "textDocument/definition" => self.definition(&read(params)?),
             "textDocument/references" => self.references(&read(params)?),
+            "textDocument/documentHighlight" => self.highlights(&read(params)?),
             "textDocument/prepareRename" => self.prepare_rename(&read(params)?),
             "textDocument/rename" => self.rename(&read(params)?),
             "textDocument/documentSymbol" => self.document_symbols(&read(params)?),
@@ -136,6 +138,16 @@ impl<'a> Answers<'a> {
         let found = editor::references(&asked.spec, &cursor, params.context.include_declaration);
         let known = asked.spec.known;
         to_json(&found.iter().map(|place| self.convert().location(known, place)).collect::<Vec<_>>())
+    }
+
+    /// The references in the text itself.
+    fn highlights(&self, params: &DocumentHighlightParams) -> Answer {
+        let Some((asked, cursor)) = self.at(&params.text_document_position_params) else { return none() };
+        let own = super::paths::identity(&asked.path);
+        let found = editor::references(&asked.spec, &cursor, true).into_iter();
+        let here = found.filter(|place| super::paths::identity(&place.file) == own);
+        let range = |place| self.convert().location(asked.spec.known, &place).range;
+        to_json(&here.map(|place| json!({ "range": range(place) })).collect::<Vec<_>>())
     }
 
     fn prepare_rename(&self, params: &PrepareRenameParams) -> Answer {

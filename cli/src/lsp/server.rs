@@ -390,6 +390,7 @@ fn capabilities(encoding: Encoding) -> Value {
         "hoverProvider": true,
         "definitionProvider": true,
         "referencesProvider": true,
+        "documentHighlightProvider": true,
         "documentSymbolProvider": true,
         "workspaceSymbolProvider": true,
         "renameProvider": { "prepareProvider": true },

@@ -6,15 +6,16 @@
 use std::ops::Range;
 use std::path::Path;
 
-use opsmith_codegen::expr::check::{Mode, names};
+use opsmith_codegen::expr::check::Mode;
 use opsmith_codegen::model::expr::QUERIES;
-use opsmith_codegen::model::{Function, Op};
-use opsmith_codegen::spec::document::KeySpec;
+use opsmith_codegen::model::{Function, GRAMMAR_WORDS, Op, RANGE_OPERATORS, SIGNS, formula_words};
+use opsmith_codegen::spec::document::{KeyName, KeySpec};
 use opsmith_codegen::spec::schema::BaseType;
 use opsmith_core::rules::{DTYPE_RULES, Rule, SHAPE_RULES};
 use opsmith_core::{DType, DTypeSet};
 
 use super::cursor::{Cursor, CursorPart};
+use super::naming::{self, Names, TextForm};
 use super::{EditedSpec, formula, referent, schema};
 
 /// The kind of a candidate, for the symbol beside it.
@@ -109,10 +110,21 @@ fn keys(spec: &EditedSpec<'_>, cursor: &Cursor<'_>) -> Vec<Candidate> {
     }
     let mut found: Vec<Candidate> =
         schema::keys(&cursor.path).iter().map(|name| key(cursor, name, "")).collect();
-    if cursor.entry.is_some() && schema::has_free_keys(&cursor.path) {
-        for (name, ty) in referent::arguments(spec, cursor) {
-            found.push(Candidate { detail: ty, ..key(cursor, &name, "an argument of the entry") });
-        }
+    let names = match cursor.in_entry() {
+        Some((list, [own])) => naming::naming_at(list, &[own]).map_or(Names::None, |naming| naming.keys),
+        _ => Names::None,
+    };
+    let mut name = |(name, ty): (String, String), doc| {
+        found.push(Candidate { detail: ty, ..key(cursor, &name, doc) });
+    };
+    if names.have_arguments() {
+        referent::arguments(spec, cursor)
+            .into_iter()
+            .for_each(|found| name(found, "an argument of the entry"));
+    }
+    if names.have_results() {
+        let results = referent::results(spec, cursor, names == Names::Results);
+        results.into_iter().for_each(|found| name(found, "a result of the entry"));
     }
     found
 }
@@ -140,31 +152,73 @@ fn values(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, file: &Path) -> Vec<Candid
         })
         .collect();
     let Some((list, keys)) = cursor.in_entry() else { return found };
-    if let Some(mode) = formula::mode(list, keys) {
-        found.extend(in_formula(spec, cursor, mode));
-        return found;
-    }
-    match keys.first().copied() {
-        Some("func") => found.extend(types()),
-        Some("types") => found.extend(DType::ALL.iter().map(|dtype| a_dtype(*dtype))),
-        Some("alias_of") => found.extend(spec.model().ops.iter().map(|op| operator(&op.name, op))),
-        Some("op") => found.extend(spec.model().ops.iter().map(|op| operator(&op.base, op))),
-        Some("deprecated") if keys.last() == Some(&"use") => {
+    let Some(key) = naming::key_at(list, keys) else { return found };
+    match key {
+        KeyName::Func => found.extend(types()),
+        KeyName::Types => found.extend(DType::ALL.iter().map(|dtype| a_dtype(*dtype))),
+        KeyName::AliasOf => found.extend(spec.model().ops.iter().map(|op| operator(&op.name, op))),
+        KeyName::Op => found.extend(spec.model().ops.iter().map(|op| operator(&op.base, op))),
+        KeyName::Deprecated if keys.last() == Some(&"use") => {
             found.extend(spec.model().ops.iter().map(|op| operator(&op.name, op)));
         }
-        Some("contiguous" | "rounded" | "ignored" | "no_buffer" | "dispatch") => {
-            found.extend(arguments(spec, cursor));
-        }
-        Some("method") => {
-            found.push(Candidate::new("none", CandidateKind::Word, ""));
-            found.extend(arguments(spec, cursor));
-        }
+        KeyName::Method => found.push(Candidate::new("none", CandidateKind::Word, "")),
         _ => {}
+    }
+    found.extend(names_in_text(spec, cursor, naming::naming(key).texts));
+    found
+}
+
+/// The names that a text of some form may have at the position.
+fn names_in_text(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, form: TextForm) -> Vec<Candidate> {
+    match form {
+        TextForm::Other | TextForm::Prose => Vec::new(),
+        TextForm::Expression(mode) => in_expression(spec, cursor, mode),
+        TextForm::Name(names) => {
+            let mut found = if names.have_arguments() { arguments(spec, cursor) } else { Vec::new() };
+            if names.have_results() {
+                found.extend(referent::results(spec, cursor, false).into_iter().map(value));
+            }
+            found
+        }
+        TextForm::NameOrCall | TextForm::Kernel => arguments(spec, cursor),
+        TextForm::Notation => in_braces(spec, cursor, Names::Arguments),
+        TextForm::Formula => in_braces(spec, cursor, Names::All),
+    }
+}
+
+/// In the braces of a formula the names of the signature; elsewhere the words of its language, which notations do not have. Braces
+/// behind `_` and `^` may have either.
+fn in_braces(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, names: Names) -> Vec<Candidate> {
+    let around = formula::braces_around(cursor);
+    let is_formula = names.have_results();
+    if is_formula && around.in_words {
+        return Vec::new();
+    }
+    let suffix = if around.close { "" } else { "}" };
+    let mut found = Vec::new();
+    if around.open {
+        let known = referent::names_in_braces(spec, cursor, names).into_iter();
+        found.extend(known.map(|name| Candidate { suffix, ..value(name) }));
+    }
+    if is_formula && (!around.open || around.may_group) {
+        found.extend(formula_language().map(|word| Candidate::new(word, CandidateKind::Word, "")));
     }
     found
 }
 
-fn in_formula(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, mode: Mode) -> Vec<Candidate> {
+/// The words that mean something in every formula.
+fn formula_language() -> impl Iterator<Item = &'static str> {
+    let operators = RANGE_OPERATORS.iter().map(|operator| operator.text);
+    let signs = SIGNS.iter().map(|sign| sign.text);
+    let is_word = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic());
+    formula_words().chain(GRAMMAR_WORDS).chain(operators.chain(signs).filter(is_word))
+}
+
+fn value((name, ty): (String, String)) -> Candidate {
+    Candidate::new(name, CandidateKind::Value, ty)
+}
+
+fn in_expression(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, mode: Mode) -> Vec<Candidate> {
     let name = formula::name(cursor.text, cursor.prefix());
     let operators = || spec.model().ops.iter().map(|op| operator(&callable(op), op));
     let mut found = Vec::new();
@@ -180,8 +234,7 @@ fn in_formula(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, mode: Mode) -> Vec<Can
     }
     found.extend(arguments(spec, cursor));
     if let Some(op) = spec.operator_of(cursor) {
-        let derived = names(mode, &op.args, &op.outputs);
-        let further = derived.into_iter().filter(|name| op.arg_index(name).is_none());
+        let further = formula::further_names(mode, op).into_iter();
         found.extend(further.map(|name| Candidate::new(name, CandidateKind::Value, "")));
     } else if mode == Mode::Derivative {
         found.extend(["grad", "result"].map(|name| Candidate::new(name, CandidateKind::Value, "")));
@@ -208,8 +261,7 @@ fn callable(op: &Op) -> String {
 }
 
 fn arguments(spec: &EditedSpec<'_>, cursor: &Cursor<'_>) -> Vec<Candidate> {
-    let argument = |(name, ty)| Candidate::new(name, CandidateKind::Value, ty);
-    referent::arguments(spec, cursor).into_iter().map(argument).collect()
+    referent::arguments(spec, cursor).into_iter().map(value).collect()
 }
 
 fn operator(name: &str, op: &Op) -> Candidate {

@@ -116,6 +116,17 @@ impl<'a> Cursor<'a> {
         self.entry.as_ref()?;
         self.path.split_first().map(|(list, keys)| (*list, keys))
     }
+
+    /// Whether it is in an entry of `functions:`.
+    pub fn is_function(&self) -> bool {
+        self.path.first() == Some(&"functions")
+    }
+
+    /// The name of the entry's scalar function.
+    pub fn function_name(&self) -> Option<String> {
+        let (func, _) = self.entry.as_ref()?.func.as_ref()?;
+        Some(func.split('(').next()?.trim().to_owned())
+    }
 }
 
 impl<'a> EntryText<'a> {

@@ -25,7 +25,9 @@ pub fn definitions(spec: &EditedSpec<'_>, cursor: &Cursor<'_>) -> Vec<FileRange>
             let function = spec.function(&name);
             function.and_then(|function| spec.place(function.span)).into_iter().collect()
         }
-        Referent::Argument(name) => argument(spec, cursor, &name).into_iter().collect(),
+        Referent::Argument(name) | Referent::Value(name) => {
+            declared(spec, cursor, &name).into_iter().collect()
+        }
         Referent::Code(backend, path) => code(spec, backend.as_deref(), &path).into_iter().collect(),
         Referent::File(name) => file(spec, &name).into_iter().collect(),
         _ => Vec::new(),
@@ -38,11 +40,13 @@ fn operators(spec: &EditedSpec<'_>, name: &str) -> Vec<FileRange> {
     found.into_iter().filter_map(|op| spec.place(op.span)).collect()
 }
 
-/// The argument in the signature of the entry, of the file under the cursor.
-fn argument(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, name: &str) -> Option<FileRange> {
+/// The argument or named result in the signature of the entry, of the file under the cursor.
+fn declared(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, name: &str) -> Option<FileRange> {
     let (_, range) = cursor.entry.as_ref()?.func.as_ref()?;
     let names = super::formula::names(&cursor.text[range.clone()]);
-    let is_it = |found: &&super::formula::Name| &cursor.text[range.clone()][found.range.clone()] == name;
+    let is_it = |found: &&super::formula::Name| {
+        !found.is_called && &cursor.text[range.clone()][found.range.clone()] == name
+    };
     let found = names.iter().rfind(is_it)?;
     let (start, end) = (range.start + found.range.start, range.start + found.range.end);
     let file = path_of(spec.known, spec.source_of_text(cursor.text)?)?.to_owned();

@@ -28,9 +28,10 @@ struct Open<'a> {
 pub(super) fn descend(value: &str, offset: usize) -> Inner<'_> {
     let mut open: Vec<Open<'_>> = Vec::new();
     let mut quote: Option<char> = None;
+    let mut escaped = false;
     for (at, letter) in value.char_indices().take_while(|(at, _)| *at < offset) {
         if let Some(end) = quote {
-            quote = (letter != end).then_some(end);
+            (quote, escaped) = inside_quotes(end, &value[at..], escaped);
             continue;
         }
         let next = at + letter.len_utf8();
@@ -64,11 +65,12 @@ pub(super) fn descend(value: &str, offset: usize) -> Inner<'_> {
 pub(super) fn entries(value: &str) -> Vec<(&str, Range<usize>)> {
     let mut found: Vec<(&str, Range<usize>)> = Vec::new();
     let (mut depth, mut quote, mut start, mut has_key) = (0_usize, None, 0, false);
+    let mut escaped = false;
     for (at, letter) in value.char_indices() {
         let next = at + letter.len_utf8();
         let begins = value[start..at].trim().is_empty();
         match (quote, letter) {
-            (Some(end), _) => quote = (letter != end).then_some(end),
+            (Some(end), _) => (quote, escaped) = inside_quotes(end, &value[at..], escaped),
             (None, '"' | '\'') if begins => quote = Some(letter),
             (None, '{' | '[') if begins || depth > 1 => {
                 depth += 1;
@@ -97,6 +99,17 @@ pub(super) fn entries(value: &str) -> Vec<(&str, Range<usize>)> {
     found
 }
 
+/// The state behind the first letter of `rest`, which is inside quotes: the quote that ends them, unless this one did, and
+/// whether the next letter is escaped.
+fn inside_quotes(end: char, rest: &str, escaped: bool) -> (Option<char>, bool) {
+    match end {
+        _ if escaped => (Some(end), false),
+        '"' if rest.starts_with('\\') => (Some(end), true),
+        '\'' if rest.starts_with("''") => (Some(end), true),
+        _ => ((!rest.starts_with(end)).then_some(end), false),
+    }
+}
+
 fn ends_key(value: &str, next: usize) -> bool {
     value[next..].is_empty() || value[next..].starts_with([' ', '\n'])
 }
@@ -120,7 +133,8 @@ fn part(value: &str, start: usize, offset: usize, quote: Option<char>) -> (Range
         }
     }
     let written = &value[start..end.max(start)];
-    let first = start + written.len() - written.trim_start_matches([' ', '\n', '"', '\'']).len();
+    let blanks = written.len() - written.trim_start_matches([' ', '\n']).len();
+    let first = start + blanks + usize::from(written[blanks..].starts_with(['"', '\'']));
     let last = start + written.trim_end_matches([' ', '\n', '"', '\'']).len();
     (first..last.max(first), value[end..].starts_with(':'))
 }

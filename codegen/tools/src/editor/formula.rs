@@ -1,27 +1,15 @@
-//! Formulas in a spec: which keys have them, and the names in their text.
+//! Expressions and formulas in a spec: the names in their text.
 //!
-//! In: the keys that lead to a value, or its text. Out: the kind of expression, and the names with their surroundings. The
-//! text is split into words and not parsed, because it is no expression while it is typed.
+//! In: a text. Out: the names with their surroundings. The text is split into words and not parsed, because it is no
+//! expression while it is typed.
 
 use std::ops::Range;
 
-use opsmith_codegen::expr::check::Mode;
+use opsmith_codegen::analysis::flops;
+use opsmith_codegen::expr::check::{self, Mode};
+use opsmith_codegen::model::Op;
 
-/// The kind of expression under a key of an entry; `None` if its values are no expressions.
-pub(super) fn mode(list: &str, keys: &[&str]) -> Option<Mode> {
-    let mode = match (list, *keys.first()?) {
-        ("ops", "shape" | "run_shape" | "run_sizes" | "length") => Mode::Shape,
-        ("ops", "dtype" | "compute") => Mode::DType,
-        ("ops", "check" | "present") => Mode::Check,
-        ("ops", "pointwise") => Mode::Pointwise,
-        ("ops", "derivatives") => Mode::Derivative,
-        ("ops", "forward") => Mode::Forward,
-        ("ops", "decompose") => Mode::Decompose,
-        ("functions", "derivative" | "wirtinger") => Mode::FunctionDerivative,
-        _ => return None,
-    };
-    Some(mode)
-}
+use super::cursor::Cursor;
 
 /// Whether expressions of a kind call operators.
 pub(super) fn calls_operators(mode: Mode) -> bool {
@@ -31,6 +19,67 @@ pub(super) fn calls_operators(mode: Mode) -> bool {
 /// Whether expressions of a kind call scalar functions alone.
 pub(super) fn calls_functions(mode: Mode) -> bool {
     mode.is_elementwise()
+}
+
+/// The names besides arguments that expressions of a kind may read: results, gradients, tangents.
+pub(super) fn further_names(mode: Mode, op: &Op) -> Vec<String> {
+    let mut names = check::names(mode, &op.args, &op.outputs);
+    match mode {
+        Mode::Operations => names.extend(flops::results(op).map(|(_, name, _)| name)),
+        Mode::Shape | Mode::DType => {
+            names.extend(op.outputs.iter().filter_map(|output| output.name.clone()));
+        }
+        _ => {}
+    }
+    names.retain(|name| op.arg_index(name).is_none());
+    names
+}
+
+/// The braces around a word of a formula.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct BracesAround {
+    /// Whether one opens before it.
+    pub open: bool,
+    /// Whether one closes behind it.
+    pub close: bool,
+    /// Whether the one before it follows `_` or `^`, and so may begin a group.
+    pub may_group: bool,
+    /// Whether the word stands between quotes, where formulas have plain words.
+    pub in_words: bool,
+}
+
+/// The braces around the word at a position.
+pub(super) fn braces_around(cursor: &Cursor<'_>) -> BracesAround {
+    let word = cursor.word();
+    let start = cursor.range.start.min(word.start);
+    let before = cursor.text[start..word.start].trim_end();
+    let group = before.strip_suffix('{').map(str::trim_end);
+    BracesAround {
+        open: group.is_some(),
+        close: cursor.text[word.end..].trim_start().starts_with('}'),
+        may_group: group.is_some_and(|before| before.ends_with(['_', '^'])),
+        in_words: in_words(&cursor.text[..start], &cursor.text[start..word.start]),
+    }
+}
+
+/// Whether a scalar of YAML, written so far, has an open quote of its text; `before` is all in front of it.
+fn in_words(before: &str, written: &str) -> bool {
+    // In brackets, the quote that opens is in front.
+    let is_escaped = before.ends_with('"') || written.starts_with('"') && !before.ends_with('\'');
+    let is_block = written.starts_with('|');
+    let written = if is_escaped { written.strip_prefix('"').unwrap_or(written) } else { written };
+    let (mut open, mut escaped) = (false, false);
+    for letter in written.chars() {
+        match (letter, escaped) {
+            ('"', true) => open = !open,
+            ('"', false) => open = !open && !is_escaped,
+            ('n', true) => open = false,
+            ('\n', false) if is_block => open = false,
+            _ => {}
+        }
+        escaped = is_escaped && letter == '\\' && !escaped;
+    }
+    open
 }
 
 /// A name in a formula.
@@ -122,5 +171,47 @@ mod tests {
         assert!(of("size").after_point && of("size").is_called);
         assert!(of("dim").names_argument);
         assert!(of("b").in_path && of("c").in_path);
+    }
+
+    #[test]
+    fn braces_are_found_in_every_style() {
+        for (value, expected) in [
+            ("y = {se^lf}_i", "open close"),
+            ("y = {se^", "open"),
+            ("y = { self^ }", "open close"),
+            ("y_{^", "open may_group"),
+            ("y_{^i}", "open close may_group"),
+            ("y = se^lf", ""),
+            ("y = \"a {se^lf}\"", "open close in_words"),
+            ("y = \"a\" {se^lf}", "open close"),
+            ("\"y = \\\"a {se^lf}\\\"\"", "open close in_words"),
+            ("\"y = \\\"a\\\" {se^lf}\"", "open close"),
+            ("\"{se^lf}\"", "open close"),
+            ("'y = \"a {se^lf}\"'", "open close in_words"),
+            ("'\"a\" {se^lf}'", "open close"),
+            ("|\n    y = \"a\n    y = {se^lf}", "open close"),
+            ("|-\n    y = \"a\" + {se^lf}", "open close"),
+            (">\n    y = \"a\n    b {se^lf}\"", "open close in_words"),
+        ] {
+            for (head, tail) in
+                [("ops:\n- func: f(Tensor self)\n  formula: ", ""), ("ops:\n- {formula: ", "}")]
+            {
+                if value.starts_with(['|', '>', 'y']) && !tail.is_empty() {
+                    continue;
+                }
+                let marked = format!("{head}{value}{tail}");
+                let text = marked.replacen('^', "", 1);
+                let around = braces_around(&Cursor::at(&text, marked.find('^').expect("a mark")));
+                let facts = [
+                    (around.open, "open"),
+                    (around.close, "close"),
+                    (around.may_group, "may_group"),
+                    (around.in_words, "in_words"),
+                ];
+                let found: Vec<&str> =
+                    facts.into_iter().filter(|(holds, _)| *holds).map(|(_, name)| name).collect();
+                assert_eq!(found.join(" "), expected, "{marked}");
+            }
+        }
     }
 }

@@ -105,17 +105,24 @@ fn function(spec: &EditedSpec<'_>, name: &str) -> Option<String> {
 fn argument(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, name: &str) -> String {
     let ty = arguments(spec, cursor).into_iter().find(|(known, _)| known == name);
     let declared = spec.operator_of(cursor).and_then(|op| op.args.iter().find(|arg| arg.name == name));
+    let doc = declared.map(|arg| arg.doc.as_str()).filter(|doc| !doc.is_empty());
     let aliases = declared.map(|arg| arg.aliases.join("`, `")).filter(|aliases| !aliases.is_empty());
     let aliases = aliases.map(|aliases| format!(" Calls by name may say `{aliases}`.")).unwrap_or_default();
     let ty = ty.map(|(_, ty)| ty).unwrap_or_default();
-    format!("{}\n\nAn argument of the entry.{aliases}", code(&format!("{ty} {name}")))
+    let doc = doc.map(|doc| format!("\n\n{doc}")).unwrap_or_default();
+    format!("{}\n\nAn argument of the entry.{aliases}{doc}", code(&format!("{ty} {name}")))
 }
 
 fn value(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, name: &str) -> String {
-    let gradient = name.starts_with("grad");
-    let op = spec.operator_of(cursor).map(|op| format!(" of `{}`", op.name)).unwrap_or_default();
-    match gradient {
-        true => format!("`{name}`: the gradient of a result{op}."),
-        false => format!("`{name}`: a result{op}."),
+    let op = spec.operator_of(cursor);
+    let of = op.map(|op| format!(" of `{}`", op.name)).unwrap_or_default();
+    let output = op.and_then(|op| op.outputs.iter().find(|output| output.name.as_deref() == Some(name)));
+    if let Some(output) = output {
+        let doc = if output.doc.is_empty() { String::new() } else { format!("\n\n{}", output.doc) };
+        return format!("{}\n\n`{name}`: a result{of}.{doc}", code(&format!("{} {name}", output.ty)));
+    }
+    match name.starts_with("grad") {
+        true => format!("`{name}`: the gradient of a result{of}."),
+        false => format!("`{name}`: a result{of}."),
     }
 }

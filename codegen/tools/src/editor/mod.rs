@@ -5,6 +5,7 @@
 //! the protocol of editors, and writes nothing.
 
 mod action;
+mod argument;
 mod completion;
 mod cursor;
 mod definition;
@@ -12,11 +13,14 @@ mod flow;
 mod formula;
 mod hover;
 mod lines;
+mod naming;
 mod occurrence;
 mod outline;
 mod referent;
 mod rename;
 mod schema;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -97,6 +101,9 @@ impl EditedSpec<'_> {
 
     /// The operator of an entry with this signature: its arguments are those of the last check.
     fn operator_of(&self, cursor: &Cursor<'_>) -> Option<&Op> {
+        if cursor.is_function() {
+            return None;
+        }
         let (func, _) = cursor.entry.as_ref()?.func.as_ref()?;
         let name = func.split('(').next()?.trim();
         self.model().ops.iter().find(|op| op.name == name && op.parent.is_none())

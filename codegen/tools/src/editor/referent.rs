@@ -2,13 +2,15 @@
 //!
 //! In: a [`Cursor`] and the spec. Out: a [`Referent`], from which hover, definitions and references work.
 
-use opsmith_codegen::expr::check::{Mode, names};
+use opsmith_codegen::expr::check::Mode;
 use opsmith_codegen::model::expr::{QUERIES, QuerySpec};
-use opsmith_codegen::spec::document::keys::KeySpec;
+use opsmith_codegen::spec::document::keys::{KeyName, KeySpec};
 use opsmith_core::rules::{DTYPE_RULES, Rule, SHAPE_RULES};
 use opsmith_core::{DType, DTypeSet};
 
 use super::cursor::{Cursor, CursorPart};
+use super::formula::braces_around;
+use super::naming::{self, Names, TextForm};
 use super::{EditedSpec, formula, occurrence, schema};
 
 /// The thing that a name, key or value denotes.
@@ -43,24 +45,34 @@ pub enum Referent {
 /// The referent at a position.
 pub fn referent(spec: &EditedSpec<'_>, cursor: &Cursor<'_>) -> Option<Referent> {
     let word = &cursor.text[cursor.word()];
-    if cursor.slot == CursorPart::Key || cursor.slot == CursorPart::Word {
-        return key(spec, cursor, word);
+    match cursor.slot {
+        CursorPart::Key => key(spec, cursor, word),
+        CursorPart::Word => key(spec, cursor, word).or_else(|| value(spec, cursor, word)),
+        CursorPart::Value => value(spec, cursor, word),
     }
+}
+
+fn value(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, word: &str) -> Option<Referent> {
     let Some((list, keys)) = cursor.in_entry() else { return file(cursor) };
-    if let Some(mode) = formula::mode(list, keys) {
-        return in_formula(spec, cursor, mode, word);
-    }
     let value = cursor.text[cursor.range.clone()].trim().trim_matches(['"', '\'']);
-    match *keys.first()? {
-        "func" => Some(in_signature(spec, cursor, word)),
-        "alias_of" | "op" => Some(Referent::Operator(value.to_owned())),
-        "deprecated" if keys.last() == Some(&"use") => Some(Referent::Operator(value.to_owned())),
-        "dispatch" => in_kernel(spec, cursor, keys, value, word),
-        "rust" | "infer" => Some(Referent::Code(None, value.to_owned())),
-        _ if is_argument(spec, cursor, word) && schema::words(&cursor.path).is_empty() => {
-            Some(Referent::Argument(word.to_owned()))
+    let key = naming::key_at(list, keys)?;
+    match key {
+        KeyName::Func => return Some(in_signature(spec, cursor, word)),
+        KeyName::AliasOf | KeyName::Op => return Some(Referent::Operator(value.to_owned())),
+        KeyName::Deprecated if keys.last() == Some(&"use") => {
+            return Some(Referent::Operator(value.to_owned()));
         }
-        _ => dtypes(word),
+        KeyName::Rust | KeyName::Infer => return Some(Referent::Code(None, value.to_owned())),
+        _ => {}
+    }
+    match naming::naming(key).texts {
+        TextForm::Expression(mode) => in_expression(spec, cursor, mode, word),
+        TextForm::Kernel => in_kernel(spec, cursor, keys, value, word),
+        TextForm::Notation => in_braces(spec, cursor, Names::Arguments, word),
+        TextForm::Formula => in_braces(spec, cursor, Names::All, word),
+        TextForm::Name(names) => name(spec, cursor, names, word).or_else(|| dtypes(word)),
+        TextForm::NameOrCall | TextForm::Prose => name(spec, cursor, Names::Arguments, word),
+        TextForm::Other => dtypes(word),
     }
 }
 
@@ -69,10 +81,36 @@ fn key(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, word: &str) -> Option<Referen
     if let Some(row) = schema::row(&cursor.path, key) {
         return Some(Referent::Key(row));
     }
+    if let Some((list, [own])) = cursor.in_entry()
+        && let Some(naming) = naming::naming_at(list, &[own])
+        && let Some(found) = name(spec, cursor, naming.keys, word)
+    {
+        return Some(found);
+    }
+    file(cursor).or_else(|| dtypes(word))
+}
+
+/// An argument or result of the entry.
+fn name(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, names: Names, word: &str) -> Option<Referent> {
+    if names.have_arguments() && is_argument(spec, cursor, word) {
+        return Some(Referent::Argument(word.to_owned()));
+    }
+    let is_result = || results(spec, cursor, names == Names::Results).iter().any(|(name, _)| name == word);
+    (names.have_results() && is_result()).then(|| Referent::Value(word.to_owned()))
+}
+
+/// A name in the braces of a formula.
+fn in_braces(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, names: Names, word: &str) -> Option<Referent> {
+    let around = braces_around(cursor);
+    let is_quoted = names.have_results() && around.in_words;
+    if !around.open || !around.close || is_quoted {
+        return None;
+    }
     if is_argument(spec, cursor, word) {
         return Some(Referent::Argument(word.to_owned()));
     }
-    file(cursor).or_else(|| dtypes(word))
+    let known = names_in_braces(spec, cursor, names);
+    known.iter().any(|(name, _)| name == word).then(|| Referent::Value(word.to_owned()))
 }
 
 /// The file of an item of `include`.
@@ -82,7 +120,7 @@ fn file(cursor: &Cursor<'_>) -> Option<Referent> {
     is_include.then(|| Referent::File(text.to_owned()))
 }
 
-fn in_formula(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, mode: Mode, word: &str) -> Option<Referent> {
+fn in_expression(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, mode: Mode, word: &str) -> Option<Referent> {
     if word.is_empty() {
         return None;
     }
@@ -108,7 +146,7 @@ fn in_formula(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, mode: Mode, word: &str
         if has_operator {
             return Some(Referent::Operator(word.to_owned()));
         }
-        let calls = !matches!(mode, Mode::Shape | Mode::DType | Mode::Check);
+        let calls = !matches!(mode, Mode::Shape | Mode::Operations | Mode::DType | Mode::Check);
         return spec
             .function(word)
             .filter(|_| calls)
@@ -123,7 +161,7 @@ fn in_formula(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, mode: Mode, word: &str
         return Some(Referent::Argument(argument.to_owned()));
     }
     let op = spec.operator_of(cursor);
-    let known = op.is_some_and(|op| names(mode, &op.args, &op.outputs).iter().any(|name| name == word));
+    let known = op.is_some_and(|op| formula::further_names(mode, op).iter().any(|name| name == word));
     if known || word == "grad" || word == "result" {
         return Some(Referent::Value(word.to_owned()));
     }
@@ -181,8 +219,7 @@ fn is_argument(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, name: &str) -> bool {
 pub(super) fn arguments(spec: &EditedSpec<'_>, cursor: &Cursor<'_>) -> Vec<(String, String)> {
     let func = cursor.entry.as_ref().and_then(|entry| entry.func.as_ref());
     let Some((func, _)) = func else { return Vec::new() };
-    let is_function = cursor.path.first() == Some(&"functions");
-    if let Some((_, inside)) = func.split_once('(').filter(|_| is_function) {
+    if let Some((_, inside)) = func.split_once('(').filter(|_| cursor.is_function()) {
         let params = inside.split(')').next().unwrap_or_default().split(',');
         return params.map(|param| (param.trim().to_owned(), "element".to_owned())).collect();
     }
@@ -191,6 +228,39 @@ pub(super) fn arguments(spec: &EditedSpec<'_>, cursor: &Cursor<'_>) -> Vec<(Stri
     }
     let op = spec.operator_of(cursor);
     op.into_iter().flat_map(|op| &op.args).map(|arg| (arg.name.clone(), arg.ty.to_string())).collect()
+}
+
+/// The results of the entry that have a name, each with its type. The only one, without a name in the signature, is `result` if
+/// `unnamed` says so.
+pub(super) fn results(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, unnamed: bool) -> Vec<(String, String)> {
+    let func = cursor.entry.as_ref().and_then(|entry| entry.func.as_ref()).filter(|_| !cursor.is_function());
+    let Some((func, _)) = func else { return Vec::new() };
+    let results: Vec<(Option<String>, String)> = match super::rename::parsed(func) {
+        Some(schema) => {
+            schema.returns.into_iter().map(|result| (result.name, result.ty.to_string())).collect()
+        }
+        None => {
+            let outputs = spec.operator_of(cursor).into_iter().flat_map(|op| &op.outputs);
+            outputs.map(|output| (output.name.clone(), output.ty.to_string())).collect()
+        }
+    };
+    let only = (unnamed && results.len() == 1).then(|| "result".to_owned());
+    results.into_iter().filter_map(|(name, ty)| Some((name.or(only.clone())?, ty))).collect()
+}
+
+/// The names of the entry that may stand in the braces of a formula, arguments first. A result without a name is `result` there
+/// if an argument is called `y`.
+pub(super) fn names_in_braces(
+    spec: &EditedSpec<'_>,
+    cursor: &Cursor<'_>,
+    names: Names,
+) -> Vec<(String, String)> {
+    let mut found = arguments(spec, cursor);
+    if names.have_results() {
+        let is_y_taken = found.iter().any(|(name, _)| name == "y");
+        found.extend(results(spec, cursor, is_y_taken));
+    }
+    found
 }
 
 fn dtypes(word: &str) -> Option<Referent> {

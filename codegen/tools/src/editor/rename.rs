@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use opsmith_codegen::diagnostics::{Diagnostics, Span};
 use opsmith_codegen::expr::path::is_identifier;
 use opsmith_codegen::pipeline::{self, Checked, Kept, Open};
+use opsmith_codegen::spec::document::Entry;
 use opsmith_codegen::spec::schema::Schema;
 
 use super::cursor::Cursor;
 use super::occurrence::{self, Subject, subject};
-use super::{EditedSpec, FilePart, FileRange, place};
+use super::{EditedSpec, FilePart, FileRange, argument, place};
 
 /// The reason why nothing was renamed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +33,8 @@ pub enum RenameRefusal {
     Taken(String),
     /// A formula of the entry binds the old or the new name.
     Bound(String),
+    /// The formula of the entry has the new name between braces, as an index.
+    Grouped(String),
     /// The renamed spec would have a mistake: its message.
     Mistake(String),
 }
@@ -54,6 +57,12 @@ impl fmt::Display for RenameRefusal {
             RenameRefusal::Taken(name) => write!(f, "`{name}` exists already; choose another name"),
             RenameRefusal::Bound(name) => {
                 write!(f, "a formula binds `{name}` with `let`; rename that first, or choose another name")
+            }
+            RenameRefusal::Grouped(name) => {
+                write!(
+                    f,
+                    "`{{{name}}}` in the formula of the entry would become the argument; choose another name"
+                )
             }
             RenameRefusal::Mistake(message) => write!(f, "the renamed spec would have a mistake: {message}"),
         }
@@ -83,7 +92,7 @@ pub fn renamed_name(spec: &EditedSpec<'_>, cursor: &Cursor<'_>) -> Result<String
             refuse_of_library(spec, &base)?;
             Ok(base)
         }
-        Subject::Argument { name, .. } => Ok(name),
+        Subject::Argument { name, .. } | Subject::Parameter { name, .. } => Ok(name),
         Subject::Function(_) => Err(RenameRefusal::NoName),
     }
 }
@@ -116,10 +125,16 @@ pub fn rename(
             }
             occurrence::operator(spec.checked, &base, true)
         }
-        Subject::Argument { name, .. } if name == new => return Ok(Vec::new()),
+        Subject::Argument { name, .. } | Subject::Parameter { name, .. } if name == new => {
+            return Ok(Vec::new());
+        }
         Subject::Argument { op, name } => {
             refuse_clash(spec, &op, &name, new)?;
-            occurrence::argument(spec.checked, &op, &name, true)
+            argument::argument(spec.checked, &op, &name, true)
+        }
+        Subject::Parameter { function, name } => {
+            refuse_parameter(spec, &function, &name, new)?;
+            argument::parameter(spec.checked, &function, &name, true)
         }
         Subject::Function(_) => return Err(RenameRefusal::NoName),
     };
@@ -150,15 +165,50 @@ fn refuse_clash(spec: &EditedSpec<'_>, op: &str, old: &str, new: &str) -> Result
     }
     let raws = spec.checked.documents.iter().flat_map(|loaded| &loaded.document.ops);
     let raw = raws.into_iter().find(|raw| raw.span == found.entry).ok_or(RenameRefusal::NoName)?;
-    match [old, new].into_iter().find(|name| occurrence::binds(raw, name)) {
+    if argument::groups(raw, new) {
+        return Err(RenameRefusal::Grouped(new.to_owned()));
+    }
+    refuse_bound(&raw.entries, old, new)
+}
+
+fn refuse_parameter(
+    spec: &EditedSpec<'_>,
+    function: &str,
+    old: &str,
+    new: &str,
+) -> Result<(), RenameRefusal> {
+    let known = spec.checked.model.functions.iter().find(|known| known.name == function);
+    if known.ok_or(RenameRefusal::NoName)?.params.iter().any(|param| param == new) {
+        return Err(RenameRefusal::Taken(new.to_owned()));
+    }
+    let raws = spec.checked.documents.iter().flat_map(|loaded| &loaded.document.functions);
+    let of_name = |text: &str| text.split('(').next().map(str::trim) == Some(function);
+    match raws.into_iter().find(|raw| of_name(raw.func.as_str())) {
+        Some(raw) => refuse_bound(&raw.entries, old, new),
+        None => Err(RenameRefusal::OfLibrary(function.to_owned())),
+    }
+}
+
+fn refuse_bound(entries: &[Entry], old: &str, new: &str) -> Result<(), RenameRefusal> {
+    match [old, new].into_iter().find(|name| argument::binds(entries, name)) {
         Some(name) => Err(RenameRefusal::Bound(name.to_owned())),
         None => Ok(()),
     }
 }
 
-fn edit(checked: &Checked, span: Span, new: &str) -> Option<ReplacedText> {
+pub(super) fn edit(checked: &Checked, span: Span, new: &str) -> Option<ReplacedText> {
     let FileRange { file, part: FilePart::Bytes { start, end } } = place(checked, span)? else { return None };
     Some(ReplacedText { file, range: start..end, text: new.to_owned() })
+}
+
+/// A file's text after the edits of it.
+pub(super) fn edited_text(text: &str, mut edits: Vec<&ReplacedText>) -> String {
+    edits.sort_by_key(|edit| edit.range.start);
+    let mut text = text.to_owned();
+    for edit in edits.into_iter().rev() {
+        text.replace_range(edit.range.clone(), &edit.text);
+    }
+    text
 }
 
 /// Checks the spec with the edits.
@@ -169,16 +219,11 @@ fn refuse_mistakes(
 ) -> Result<(), RenameRefusal> {
     let mut texts: HashMap<&Path, String> = HashMap::new();
     for (index, file) in spec.checked.files.iter().enumerate() {
-        let mut own: Vec<&ReplacedText> = edits.iter().filter(|edit| edit.file == *file).collect();
-        own.sort_by_key(|edit| edit.range.start);
+        let own: Vec<&ReplacedText> = edits.iter().filter(|edit| edit.file == *file).collect();
         let Some((_, source)) = spec.checked.sources.files().nth(index).filter(|_| !own.is_empty()) else {
             continue;
         };
-        let mut text = source.text().to_owned();
-        for edit in own.into_iter().rev() {
-            text.replace_range(edit.range.clone(), &edit.text);
-        }
-        texts.insert(file, text);
+        texts.insert(file, edited_text(source.text(), own));
     }
     let overlaid = |path: &Path| match texts.get(path) {
         Some(text) => Ok(text.clone().into_bytes()),

@@ -39,14 +39,6 @@ pub(super) fn keys(path: &[&str]) -> Vec<String> {
     at(path).into_iter().flat_map(of).collect()
 }
 
-/// Whether a mapping at a place has keys that the schema does not list, such as the names of arguments.
-pub(super) fn has_free_keys(path: &[&str]) -> bool {
-    at(path).into_iter().any(|schema| {
-        schema["additionalProperties"].is_object()
-            || schema.as_object().is_some_and(|all| all.keys().all(|key| key == "description"))
-    })
-}
-
 /// The words that a value at a place may be, if the schema lists them.
 pub(super) fn words(path: &[&str]) -> Vec<String> {
     let mut words = Vec::new();
@@ -102,7 +94,6 @@ mod tests {
         assert!(words(&["ops", "doc"]).is_empty());
         assert_eq!(keys(&["ops", "dispatch"]), ["CPU", "CUDA", "Host", "View"]);
         assert!(keys(&["ops", "attributes", "p"]).contains(&"one_of".to_owned()));
-        assert!(has_free_keys(&["ops", "attributes"]) && !has_free_keys(&["ops", "dispatch"]));
         assert_eq!(row(&["ops"], "doc").map(|row| row.name), Some("doc"));
     }
 }

@@ -1,0 +1,159 @@
+//! The names of a signature in the keys of an entry: a row for each key of the language.
+//!
+//! In: a key. Out: the names that keys of its mapping are, and the form of names in its texts. Completion, hover,
+//! definitions, references and renaming all read these rows, and a key without one does not compile.
+
+use opsmith_codegen::expr::check::Mode;
+use opsmith_codegen::spec::document::KeyName;
+use opsmith_codegen::spec::yaml::{Key, Node, NodeKind};
+
+use super::schema;
+
+/// The names in the value of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Naming {
+    /// The names that the keys of its mapping are, or those of the mappings in its list.
+    pub keys: Names,
+    /// The names in its texts.
+    pub texts: TextForm,
+}
+
+/// A part of the names of a signature.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Names {
+    /// No names.
+    None,
+    /// Arguments, or parameters of a scalar function.
+    Arguments,
+    /// Results.
+    Results,
+    /// Arguments and named results.
+    All,
+}
+
+impl Names {
+    pub fn have_arguments(self) -> bool {
+        matches!(self, Names::Arguments | Names::All)
+    }
+
+    pub fn have_results(self) -> bool {
+        matches!(self, Names::Results | Names::All)
+    }
+}
+
+/// The form of names in texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TextForm {
+    /// Text without names.
+    Other,
+    /// Sentences: a word that is a name is explained, but a renaming leaves it alone, because it may mean something else.
+    Prose,
+    /// One name: `dim`.
+    Name(Names),
+    /// One name, alone or in parentheses: `last(dim)`.
+    NameOrCall,
+    /// A path, and arguments in parentheses: `reduce::sum(self, dim)`.
+    Kernel,
+    /// An expression.
+    Expression(Mode),
+    /// Names in braces: `{self}^T`.
+    Notation,
+    /// Names in braces, and words: `y_i = exp({self}_i)`.
+    Formula,
+}
+
+/// The row of a key.
+pub(super) const fn naming(key: KeyName) -> Naming {
+    use TextForm::{Expression, Name, Other, Prose};
+    let (keys, texts) = match key {
+        KeyName::Edition
+        | KeyName::Include
+        | KeyName::Namespaces
+        | KeyName::Unlike
+        | KeyName::Functions
+        | KeyName::Ops
+        | KeyName::Declarations
+        | KeyName::Func
+        | KeyName::AliasOf
+        | KeyName::Since
+        | KeyName::Deprecated
+        | KeyName::Tags
+        | KeyName::BackwardOnly
+        | KeyName::KnownAs
+        | KeyName::Variants
+        | KeyName::Names
+        | KeyName::RustName
+        | KeyName::View
+        | KeyName::Infer
+        | KeyName::Dtypes
+        | KeyName::Supplied
+        | KeyName::Operator
+        | KeyName::Role
+        | KeyName::OutputDifferentiability
+        | KeyName::Deterministic
+        | KeyName::Updates
+        | KeyName::Origin
+        | KeyName::Rust
+        | KeyName::Cuda
+        | KeyName::Op => (Names::None, Other),
+        KeyName::Doc | KeyName::Tolerance => (Names::None, Prose),
+        KeyName::Descriptions => (Names::All, Prose),
+        KeyName::Ignored | KeyName::Method | KeyName::Contiguous | KeyName::Rounded | KeyName::NoBuffer => {
+            (Names::None, Name(Names::Arguments))
+        }
+        KeyName::Intermediate => (Names::None, Name(Names::Results)),
+        KeyName::Inplace => (Names::Arguments, Name(Names::Results)),
+        KeyName::ArgumentAliases
+        | KeyName::Attributes
+        | KeyName::Numbers
+        | KeyName::ValueDepends
+        | KeyName::Types
+        | KeyName::Samples => (Names::Arguments, Other),
+        KeyName::Combinations => (Names::All, Other),
+        KeyName::Lines => (Names::None, TextForm::NameOrCall),
+        KeyName::Notation => (Names::None, TextForm::Notation),
+        KeyName::Formula => (Names::None, TextForm::Formula),
+        KeyName::Dispatch => (Names::None, TextForm::Kernel),
+        KeyName::Shape | KeyName::RunShape | KeyName::RunSizes | KeyName::Length => {
+            (Names::None, Expression(Mode::Shape))
+        }
+        KeyName::Dtype | KeyName::Compute => (Names::None, Expression(Mode::DType)),
+        KeyName::Check => (Names::None, Expression(Mode::Check)),
+        KeyName::Present => (Names::Results, Expression(Mode::Check)),
+        KeyName::Flops => (Names::None, Expression(Mode::Operations)),
+        KeyName::Pointwise => (Names::None, Expression(Mode::Pointwise)),
+        KeyName::Decompose => (Names::None, Expression(Mode::Decompose)),
+        KeyName::Derivatives => (Names::Arguments, Expression(Mode::Derivative)),
+        KeyName::Forward => (Names::Results, Expression(Mode::Forward)),
+        KeyName::Derivative | KeyName::Wirtinger => (Names::Arguments, Expression(Mode::FunctionDerivative)),
+    };
+    Naming { keys, texts }
+}
+
+/// The row of the key that a place is in: the list of the file and the keys inside the entry.
+pub(super) fn naming_at(list: &str, keys: &[&str]) -> Option<Naming> {
+    key_at(list, keys).map(naming)
+}
+
+/// The key of an entry that a place is in.
+pub(super) fn key_at(list: &str, keys: &[&str]) -> Option<KeyName> {
+    schema::row(&[list], keys.first()?).map(|row| row.key)
+}
+
+/// The kind of expression under a key; `None` if its texts are no expressions.
+pub(super) const fn mode(key: KeyName) -> Option<Mode> {
+    match naming(key).texts {
+        TextForm::Expression(mode) => Some(mode),
+        _ => None,
+    }
+}
+
+/// The keys of a value that may be names: those of its mapping, or of the mappings in its list. Mappings further inside have
+/// words of the language.
+pub(super) fn naming_keys(node: &Node) -> Vec<&Key> {
+    match &node.kind {
+        NodeKind::Seq(items) => items.iter().flat_map(naming_keys).collect(),
+        NodeKind::Map(entries) => entries.iter().map(|(key, _)| key).collect(),
+        NodeKind::Scalar(_) | NodeKind::Null | NodeKind::Broken => Vec::new(),
+    }
+}
