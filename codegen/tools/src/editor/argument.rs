@@ -15,7 +15,7 @@ use opsmith_codegen::spec::document::{Entry, KeyName, RawOp, Text};
 use opsmith_codegen::spec::yaml::Key;
 
 use super::formula::{self, Name};
-use super::naming::{TextForm, mode, naming, naming_keys};
+use super::naming::{TextForm, expression_mode, naming, naming_keys};
 use super::occurrence::{entries, expressions, innermost, texts};
 
 /// The names of an operator's argument.
@@ -120,7 +120,7 @@ fn in_expression(text: &str, mode: Mode, name: &str) -> Vec<Range<usize>> {
 fn by_name(checked: &Checked, raw: &RawOp, op: Option<&Op>, full: &str, name: &str) -> Vec<Span> {
     let mut found = Vec::new();
     let formulas =
-        raw.entries.iter().filter(|entry| mode(entry.spec.key).is_some_and(formula::calls_operators));
+        raw.entries.iter().filter(|entry| expression_mode(entry.spec.key).is_some_and(formula::calls_operators));
     for text in formulas.flat_map(|entry| texts(&entry.value)).filter(|text| text.as_str().contains(name)) {
         let exprs = op.map(|op| expressions(op, text.as_str())).unwrap_or_default();
         for part in formula::names(text.as_str()) {
@@ -139,7 +139,7 @@ fn by_name(checked: &Checked, raw: &RawOp, op: Option<&Op>, full: &str, name: &s
 
 /// Whether an expression of an entry binds a name with `let`.
 pub(super) fn binds(entries: &[Entry], name: &str) -> bool {
-    entries.iter().filter(|entry| mode(entry.spec.key).is_some()).any(|entry| {
+    entries.iter().filter(|entry| expression_mode(entry.spec.key).is_some()).any(|entry| {
         texts(&entry.value).any(|text| {
             let names = formula::names(text.as_str());
             names.iter().any(|found| found.is_bound && &text.as_str()[found.range.clone()] == name)

@@ -141,7 +141,7 @@ pub(super) fn key_at(list: &str, keys: &[&str]) -> Option<KeyName> {
 }
 
 /// The kind of expression under a key; `None` if its texts are no expressions.
-pub(super) const fn mode(key: KeyName) -> Option<Mode> {
+pub(super) const fn expression_mode(key: KeyName) -> Option<Mode> {
     match naming(key).texts {
         TextForm::Expression(mode) => Some(mode),
         _ => None,

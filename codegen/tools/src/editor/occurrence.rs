@@ -16,7 +16,7 @@ use opsmith_codegen::spec::yaml::{Node, NodeKind};
 use super::argument::{argument, parameter};
 use super::cursor::Cursor;
 use super::formula::{self, Name};
-use super::naming::mode;
+use super::naming::expression_mode;
 use super::referent::{Referent, referent};
 use super::{EditedSpec, FileRange, place};
 
@@ -116,7 +116,7 @@ pub(super) fn operator(checked: &Checked, base: &str, with_declaration: bool) ->
 
 /// The calls of a base name in the formulas of a key.
 fn calls(checked: &Checked, entry: &Entry, op: Option<&Op>, base: &str) -> Vec<Span> {
-    let Some(mode) = mode(entry.spec.key) else { return Vec::new() };
+    let Some(mode) = expression_mode(entry.spec.key) else { return Vec::new() };
     if !formula::calls_operators(mode) {
         return Vec::new();
     }
@@ -193,7 +193,7 @@ pub(super) fn innermost<'a>(exprs: &[&'a Expr], range: &Range<usize>) -> Option<
 fn function(checked: &Checked, name: &str, with_declaration: bool) -> Vec<Span> {
     let mut found = Vec::new();
     let of_entry = |entry: &Entry, found: &mut Vec<Span>| {
-        if mode(entry.spec.key).is_some_and(formula::calls_functions) {
+        if expression_mode(entry.spec.key).is_some_and(formula::calls_functions) {
             for text in texts(&entry.value) {
                 let spans = called(text.as_str(), name).into_iter();
                 found.extend(spans.map(|name| text.span_within(name.range, &checked.sources)));

@@ -225,8 +225,8 @@ fn braces_take_names_and_other_parts_words() {
     assert_eq!(complete_at(func, "formula", "\"y = exp({s^})\""), names);
     assert_eq!(complete_at(func, "notation", "Σ_{^}"), names[..2]);
     assert_eq!(complete_at(func, "notation", "a^"), [""; 0]);
-    let words = complete_at(func, "formula", "|-\n    y = {self}\n    + e^");
-    assert!(words.contains(&"exp".to_owned()) && words.contains(&"argmax".to_owned()), "{words:?}");
+    let words = complete_at(func, "formula", "|-\n    y = {self}\n    + N^");
+    assert!(words.contains(&"NaN".to_owned()) && words.contains(&"argmax".to_owned()), "{words:?}");
     assert!(words.contains(&"otherwise".to_owned()) && !words.contains(&"self".to_owned()), "{words:?}");
     let both = complete_at(func, "formula", "y = x_{^}");
     assert!(both.contains(&"at".to_owned()) && both.contains(&"mod".to_owned()), "{both:?}");
