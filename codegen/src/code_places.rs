@@ -3,14 +3,17 @@
 //! In: a configuration, and names. Out: places; nothing for a function that cannot be found, which is never guessed. Files
 //! are searched as text, not compiled: a module's file first, then the files it may re-export from.
 
+mod rust;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use opsmith_core::Backend;
+use opsmith_core::{Backend, cpp};
 
 use crate::config::{Config, RustPath};
 use crate::kernel_file;
 use crate::model::{Kernel, KernelSource};
+use rust::{Functions, is_part};
 
 /// The root folders for a configuration's paths, with the files that were read.
 pub struct CodePlaces {
@@ -22,16 +25,14 @@ pub struct CodePlaces {
     kernels: PathBuf,
     /// The modules of kernels, by backend.
     backends: Vec<(Backend, PathBuf)>,
-    files: HashMap<PathBuf, Functions>,
+    files: HashMap<PathBuf, SourceFile>,
 }
 
-/// The functions of a file.
-struct Functions {
+/// A file that was read.
+struct SourceFile {
     text: String,
-    /// The line of each public declaration in Rust, from 0; of several of one name, the first.
-    declared: HashMap<String, usize>,
-    /// The line of each name among the arguments of macros that are called at the top of the file.
-    made: HashMap<String, usize>,
+    /// Its functions, if it is in Rust.
+    functions: Functions,
 }
 
 impl CodePlaces {
@@ -92,16 +93,14 @@ impl CodePlaces {
         self.files.keys().map(PathBuf::as_path)
     }
 
-    /// A C or C++ function, as `file:line`.
+    /// A C or C++ function, as `file:line`; none in a library, which has no text.
     pub fn foreign(&mut self, file: &Path, symbol: &str) -> Option<String> {
+        if file.extension().is_some_and(|extension| extension == "so") {
+            return None;
+        }
         let file = self.spec_folder.join(file);
-        let line = self.read(&file)?.text.lines().position(|line| {
-            has_word(line, symbol)
-                && line.contains('(')
-                && !line.trim_start().starts_with("//")
-                && !line.trim_end().ends_with(';')
-        })?;
-        Some(format!("{}:{}", file.display(), line + 1))
+        let line = cpp::definition(&self.read(&file)?.text, symbol)?;
+        Some(format!("{}:{line}", file.display()))
     }
 
     fn function(&mut self, root: &Path, path: &str) -> Option<String> {
@@ -137,70 +136,28 @@ impl CodePlaces {
         files.iter().find_map(|file| {
             let text = &self.read(file)?.text;
             let (before, _) = text.split_once(&format!(" as {function}"))?;
-            let name = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+            let name = before.rsplit(|c| !is_part(c)).next()?;
             Some(name.to_owned())
         })
     }
 
     /// The line of a public function's declaration, or of the macro call that makes it.
     fn declared_in(&mut self, file: &Path, function: &str) -> Option<String> {
-        let functions = self.read(file)?;
-        let line = functions.declared.get(function).or_else(|| functions.made.get(function))?;
+        let Functions { declared, made } = &self.read(file)?.functions;
+        let line = declared.get(function).or_else(|| made.get(function))?;
         Some(format!("{}:{}", file.display(), line + 1))
     }
 
-    fn read(&mut self, file: &Path) -> Option<&Functions> {
+    fn read(&mut self, file: &Path) -> Option<&SourceFile> {
         if !self.files.contains_key(file) {
-            let functions = Functions::of(String::from_utf8(kernel_file::read(file)?).ok()?);
-            self.files.insert(file.to_owned(), functions);
+            // Comments in C may be in another encoding.
+            let text = String::from_utf8_lossy(&kernel_file::read(file)?).into_owned();
+            let is_rust = file.extension().is_some_and(|extension| extension == "rs");
+            let functions = if is_rust { Functions::of(&text) } else { Functions::default() };
+            self.files.insert(file.to_owned(), SourceFile { text, functions });
         }
         self.files.get(file)
     }
-}
-
-impl Functions {
-    fn of(text: String) -> Functions {
-        let (mut declared, mut made) = (HashMap::new(), HashMap::new());
-        let mut inside = false;
-        for (number, line) in text.lines().enumerate() {
-            if let Some(name) = declared_function(line) {
-                declared.entry(name.to_owned()).or_insert(number);
-            }
-            inside |= !line.starts_with([' ', '/', '}', '#'])
-                && line.contains('!')
-                && !line.starts_with("macro_rules!");
-            if !inside {
-                continue;
-            }
-            if !line.trim_start().starts_with("//") {
-                for name in line.split(|c: char| !is_part(c)).filter(|name| !name.is_empty()) {
-                    made.entry(name.to_owned()).or_insert(number);
-                }
-            }
-            inside = !(line.starts_with(['}', ')']) || line.trim_end().ends_with(");"));
-        }
-        Functions { text, declared, made }
-    }
-}
-
-/// The function that a line of Rust declares to others.
-fn declared_function(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let (_, rest) = line.split_once("fn ").filter(|_| line.starts_with("pub"))?;
-    let end = rest.find(|c: char| !is_part(c))?;
-    rest[end..].starts_with(['(', '<']).then(|| &rest[..end])
-}
-
-/// Whether a character is one of a name.
-fn is_part(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-/// Whether a line has a name as a word of its own.
-fn has_word(line: &str, word: &str) -> bool {
-    line.match_indices(word).any(|(place, _)| {
-        !line[..place].ends_with(is_part) && !line[place + word.len()..].starts_with(is_part)
-    })
 }
 
 /// The Rust files of a folder and those inside it, sorted.

@@ -1,5 +1,5 @@
 //! The data that the generator and the runtime share, written once: element types, type promotion, backends,
-//! inference rules by name and as trees, and constraints of attributes.
+//! inference rules by name and as trees, constraints of attributes, and the search for definitions in C++.
 //!
 //! In: nothing. Out: plain enums and tables. This crate has no dependencies and knows neither YAML
 //! nor tensors.
@@ -8,6 +8,7 @@ mod backend;
 mod bounds;
 mod checks;
 pub mod constraint;
+pub mod cpp;
 mod dtype;
 mod element_type;
 mod facts;

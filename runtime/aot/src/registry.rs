@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
-use opsmith_core::{Backend, DType};
+use opsmith_core::{Backend, DType, cpp};
 use opsmith_runtime::arg::Arg;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::{Taken, register, withdraw};
@@ -218,21 +218,16 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
     }))
 }
 
-/// File and line of a function in a source of C, C++ or CUDA; `None` for a library, and for a name that macros make.
+/// File and line of a function in a source of C, C++ or CUDA; `None` for a library, and for a name that macros paste together.
 fn place_of(source: &Path, function: &str) -> Option<String> {
     if source.extension().is_some_and(|extension| extension == "so") {
         return None;
     }
-    let text = String::from_utf8(KernelFile::allowed(source).ok()?.read().ok()?).ok()?;
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let declares = |line: &str| {
-        line.split_once(function).is_some_and(|(before, after)| {
-            let is_name = !before.ends_with(is_part) && after.trim_start().starts_with('(');
-            is_name && !before.contains("//") && !line.trim_end().ends_with(';')
-        })
-    };
-    let line = text.lines().position(declares)?;
-    Some(format!("{}:{}", source.display(), line + 1))
+    let bytes = KernelFile::allowed(source).ok()?.read().ok()?;
+    // Comments may be in another encoding.
+    let text = String::from_utf8_lossy(&bytes);
+    let line = cpp::definition(&text, function)?;
+    Some(format!("{}:{line}", source.display()))
 }
 
 fn argument(name: &'static str, ty: ArgType, default: Option<DefaultValue>) -> ArgDef {

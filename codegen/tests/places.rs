@@ -1,0 +1,97 @@
+//! Places of the functions that kernels name, in folders made for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use opsmith_codegen::code_places::CodePlaces;
+use opsmith_codegen::{Config, pipeline};
+
+/// A crate with a spec whose operators have these kernels.
+struct Crate(PathBuf);
+
+impl Crate {
+    fn new(name: &str, kernels: &[&str]) -> Crate {
+        let folder = std::env::temp_dir().join(format!("opsmith-places-{name}-{}", std::process::id()));
+        // A folder of an earlier process with this number may be left.
+        _ = fs::remove_dir_all(&folder);
+        let own = Crate(folder);
+        let entry = |(number, kernel): (usize, &&str)| {
+            format!(
+                "- func: op{number}(Tensor self) -> Tensor\n  doc: D.\n  shape: follow(self)\n  dtype: follow(self)\n  dispatch: {{CPU: \"{kernel}\"}}\n"
+            )
+        };
+        let entries: String = kernels.iter().enumerate().map(entry).collect();
+        own.write("ops.yaml", &format!("edition: 1\nops:\n{entries}"));
+        own.write("src/lib.rs", "pub mod kernels;");
+        own
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let path = self.0.join(file);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+        fs::write(path, text).expect("the file can be written");
+    }
+
+    fn config(&self) -> Config {
+        Config::new(self.0.join("ops.yaml"))
+    }
+
+    /// The place of each kernel, and the paths that a build script watches.
+    fn find(&self) -> (Vec<Option<String>>, Vec<String>) {
+        let config = self.config();
+        let mut checked = pipeline::check(&config).expect("the spec is there");
+        let watched = pipeline::find_kernels(&mut checked, &config);
+        let kernels = checked.model.ops.into_iter().flat_map(|op| op.body.kernels);
+        let relative = |path: PathBuf| {
+            path.strip_prefix(&self.0).unwrap_or(Path::new("elsewhere")).display().to_string()
+        };
+        (kernels.map(|kernel| kernel.place).collect(), watched.into_iter().map(relative).collect())
+    }
+}
+
+impl Drop for Crate {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_function_in_cpp_is_found_by_its_definition() {
+    let own = Crate::new("cpp", &["k.cc:first", "k.cc:second", "aot:k.cc:third", "aot:k.so:first"]);
+    let text = "int first(int);\nint user() {\n  return first(1);\n}\n#define KERNEL(name) int name()\nint first(int x) {\n}\n";
+    own.write("k.cc", &format!("{text}// second()\nint second(\n);\nKERNEL(third) {{\n}}\n"));
+    own.write("k.so", text);
+    let mut places = CodePlaces::new(&own.config());
+    let mut of = |file: &str, symbol: &str| {
+        let place = places.foreign(Path::new(file), symbol);
+        place.map(|place| place.rsplit_once(':').map_or(0, |(_, line)| line.parse().expect("a number")))
+    };
+    assert_eq!(of("k.cc", "first"), Some(6));
+    assert_eq!(of("k.cc", "second"), None);
+    assert_eq!(of("k.cc", "third"), Some(11));
+    assert_eq!(of("k.so", "first"), None);
+    assert_eq!(of("missing.cc", "first"), None);
+    let found = ["k.cc:6", "", "k.cc:11", ""].map(|place| (!place.is_empty()).then(|| place.to_owned()));
+    assert_eq!(own.find().0, found);
+}
+
+#[test]
+fn a_file_in_another_encoding_has_places() {
+    let own = Crate::new("encoding", &["k.cc:first"]);
+    fs::write(own.0.join("k.cc"), b"// \xe4\xf6\xfc\nint first(int x) {}\n")
+        .expect("the file can be written");
+    assert_eq!(own.find().0, [Some("k.cc:2".to_owned())]);
+}
+
+#[test]
+fn every_kernel_of_the_stock_library_has_a_place() {
+    let config = Config::stock(Path::new(env!("CARGO_MANIFEST_DIR")).join("../ops.yaml"));
+    let mut checked = pipeline::check(&config).expect("the stock spec is there");
+    let watched = pipeline::find_kernels(&mut checked, &config);
+    let kernels = checked.model.ops.iter().flat_map(|op| op.body.kernels.iter().map(move |kernel| (op, kernel)));
+    let without: Vec<&str> =
+        kernels.filter(|(_, kernel)| kernel.place.is_none()).map(|(op, _)| op.name.as_str()).collect();
+    assert_eq!(without, [""; 0]);
+    // Cargo reads every file of a folder that it watches.
+    assert!(watched.iter().all(|path| path.is_file()), "{watched:?}");
+}
