@@ -118,8 +118,8 @@ pub fn build_with(config: &Config) {
     for file in &checked.files {
         println!("cargo::rerun-if-changed={}", file.display());
     }
-    for file in pipeline::find_kernels(&mut checked, config) {
-        println!("cargo::rerun-if-changed={}", file.display());
+    for path in pipeline::find_kernels(&mut checked, config) {
+        println!("cargo::rerun-if-changed={}", path.display());
     }
     report(&checked, config);
     check_families(&checked, config);

@@ -5,7 +5,7 @@
 
 mod rust;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use opsmith_core::{Backend, cpp};
@@ -22,10 +22,19 @@ pub struct CodePlaces {
     /// The folder of the crate with the kernels, if it is elsewhere.
     crate_folder: Option<PathBuf>,
     /// The module `kernels::`.
-    kernels: PathBuf,
+    kernels: ModuleRoot,
     /// The modules of kernels, by backend.
-    backends: Vec<(Backend, PathBuf)>,
+    backends: Vec<(Backend, ModuleRoot)>,
     files: HashMap<PathBuf, SourceFile>,
+    /// The folders in which the file of a module may appear that some function is looked for in.
+    awaited: BTreeSet<PathBuf>,
+}
+
+/// The folder of a module, and that of its crate's sources.
+#[derive(Clone)]
+struct ModuleRoot {
+    module: PathBuf,
+    sources: PathBuf,
 }
 
 /// A file that was read.
@@ -41,16 +50,17 @@ impl CodePlaces {
         let folder = config.spec.parent().unwrap_or(Path::new("")).to_owned();
         let module = |path: &RustPath| {
             let names: Vec<&str> = path.names().collect();
-            match names.split_first() {
-                Some((&"crate", rest)) => folder.join("src").join(rest.join("/")),
+            let (root, rest) = match names.split_first() {
                 // The stock library's kernels are a crate: beside the spec, unless packages have both.
-                Some((first, rest)) => {
+                Some((first, rest)) if *first != "crate" => {
                     let name = first.strip_prefix("opsmith_").unwrap_or(first);
-                    let root = config.kernel_crate.clone().unwrap_or_else(|| folder.join(name));
-                    root.join("src").join(rest.join("/"))
+                    (config.kernel_crate.clone().unwrap_or_else(|| folder.join(name)), rest)
                 }
-                None => folder.clone(),
-            }
+                Some((_, rest)) => (folder.clone(), rest),
+                None => (folder.clone(), &[][..]),
+            };
+            let sources = root.join("src");
+            ModuleRoot { module: sources.join(rest.join("/")), sources }
         };
         CodePlaces {
             kernels: module(&config.kernels),
@@ -58,6 +68,7 @@ impl CodePlaces {
             crate_folder: config.kernel_crate.clone(),
             spec_folder: folder,
             files: HashMap::new(),
+            awaited: BTreeSet::new(),
         }
     }
 
@@ -88,9 +99,10 @@ impl CodePlaces {
         inside.map(|place| place.display().to_string().replace('\\', "/"))
     }
 
-    /// The files that were read.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.files.keys().map(PathBuf::as_path)
+    /// The files and folders whose changes may change a place: files that were read, and folders in which the file of a module was
+    /// missing.
+    pub fn watched(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().chain(&self.awaited).map(PathBuf::as_path)
     }
 
     /// A C or C++ function, as `file:line`; none in a library, which has no text.
@@ -103,17 +115,15 @@ impl CodePlaces {
         Some(format!("{}:{line}", file.display()))
     }
 
-    fn function(&mut self, root: &Path, path: &str) -> Option<String> {
+    fn function(&mut self, root: &ModuleRoot, path: &str) -> Option<String> {
         let path = path.split('(').next().unwrap_or(path);
         let mut segments: Vec<&str> = path.split("::").collect();
         let function = segments.pop()?;
-        let module = segments.iter().fold(root.to_owned(), |folder, segment| folder.join(segment));
-        let own = [module.with_extension("rs"), module.join("mod.rs")];
+        let module = segments.iter().fold(root.module.clone(), |folder, segment| folder.join(segment));
+        let mut own = vec![module.with_extension("rs"), module.join("mod.rs")];
         if segments.is_empty() {
             // The root module of a crate is called `lib.rs`.
-            if let Some(place) = self.declared_in(&module.join("lib.rs"), function) {
-                return Some(place);
-            }
+            own.insert(0, module.join("lib.rs"));
         }
         for file in &own {
             if let Some(place) = self.declared_in(file, function) {
@@ -122,13 +132,20 @@ impl CodePlaces {
         }
         // Re-exported from a module inside, or from a sibling.
         let name = self.original_name(&own, function).unwrap_or_else(|| function.to_owned());
-        let folders = [module.clone(), module.parent().unwrap_or(root).to_owned()];
-        folders.iter().find_map(|folder| {
+        let folders = [module.clone(), module.parent().unwrap_or(&root.module).to_owned()];
+        let found = folders.iter().find_map(|folder| {
             let found: Vec<String> =
                 rust_files(folder).iter().filter_map(|file| self.declared_in(file, &name)).collect();
             // If several functions have that name, the intended one is unknown.
             <[String; 1]>::try_from(found).ok().map(|[place]| place)
-        })
+        });
+        if found.is_none() && !own.iter().any(|file| self.files.contains_key(file)) {
+            // The innermost folder that is there changes when the file, or a folder on the way to it, is made. Never the crate's
+            // own, in which builds write.
+            let inside = |folder: &&Path| folder.starts_with(&root.sources) && folder.is_dir();
+            self.awaited.extend(module.ancestors().skip(1).find(inside).map(Path::to_owned));
+        }
+        found
     }
 
     /// The original name of a function in `pub use …::original as function`.

@@ -133,7 +133,8 @@ pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
 }
 
 /// Finds the functions of the kernels whose tables the configuration has, as far as their files are there; returns the
-/// files that were read, without which the places would be out of date.
+/// files that were read, and folders in which the file of a kernel's module is missing, without which the places would be out of
+/// date.
 pub fn find_kernels(checked: &mut Checked, config: &Config) -> Vec<PathBuf> {
     let mut places = CodePlaces::new(config);
     for op in checked.model.ops.iter_mut().filter(|op| !op.is_external() && config.tables.has(op.file())) {
@@ -141,9 +142,9 @@ pub fn find_kernels(checked: &mut Checked, config: &Config) -> Vec<PathBuf> {
             kernel.place = places.of_kernel(kernel);
         }
     }
-    let mut files: Vec<PathBuf> = places.files().map(Path::to_owned).collect();
-    files.sort();
-    files
+    let mut watched: Vec<PathBuf> = places.watched().map(Path::to_owned).collect();
+    watched.sort();
+    watched
 }
 
 /// Checks a configuration as [`check`] does, with another text for its spec.

@@ -84,11 +84,40 @@ fn a_file_in_another_encoding_has_places() {
 }
 
 #[test]
+fn the_folder_of_a_missing_module_is_watched_until_the_file_is_there() {
+    let watched = |paths: &[&str]| -> Vec<String> { paths.iter().map(|path| (*path).to_owned()).collect() };
+    let own = Crate::new("missing", &["deep::er::first", "second"]);
+    assert_eq!(own.find(), (vec![None, None], watched(&["src", "src/lib.rs"])));
+    own.write("src/kernels/mod.rs", "pub mod deep;\npub fn second() {}");
+    let second = Some("src/kernels/mod.rs:2".to_owned());
+    assert_eq!(own.find(), (vec![None, second.clone()], watched(&["src/kernels", "src/kernels/mod.rs"])));
+    own.write("src/kernels/deep/mod.rs", "pub mod er;");
+    let files = ["src/kernels/deep", "src/kernels/deep/mod.rs", "src/kernels/mod.rs"];
+    assert_eq!(own.find(), (vec![None, second.clone()], watched(&files)));
+    own.write("src/kernels/deep/er.rs", "\npub fn first() {}");
+    let first = Some("src/kernels/deep/er.rs:2".to_owned());
+    let files = ["src/kernels/deep/er.rs", "src/kernels/mod.rs"];
+    assert_eq!(own.find(), (vec![first, second.clone()], watched(&files)));
+    // A file that is there is watched alone, whatever it has.
+    own.write("src/kernels/deep/er.rs", "\nmade!(fir, st);");
+    let files = ["src/kernels/deep/er.rs", "src/kernels/deep/mod.rs", "src/kernels/mod.rs"];
+    assert_eq!(own.find(), (vec![None, second], watched(&files)));
+}
+
+#[test]
+fn a_crate_without_sources_watches_no_folder() {
+    let own = Crate::new("empty", &["first"]);
+    fs::remove_dir_all(own.0.join("src")).expect("it was made");
+    assert_eq!(own.find(), (vec![None], Vec::new()));
+}
+
+#[test]
 fn every_kernel_of_the_stock_library_has_a_place() {
     let config = Config::stock(Path::new(env!("CARGO_MANIFEST_DIR")).join("../ops.yaml"));
     let mut checked = pipeline::check(&config).expect("the stock spec is there");
     let watched = pipeline::find_kernels(&mut checked, &config);
-    let kernels = checked.model.ops.iter().flat_map(|op| op.body.kernels.iter().map(move |kernel| (op, kernel)));
+    let kernels =
+        checked.model.ops.iter().flat_map(|op| op.body.kernels.iter().map(move |kernel| (op, kernel)));
     let without: Vec<&str> =
         kernels.filter(|(_, kernel)| kernel.place.is_none()).map(|(op, _)| op.name.as_str()).collect();
     assert_eq!(without, [""; 0]);

@@ -119,8 +119,10 @@ fn in_expression(text: &str, mode: Mode, name: &str) -> Vec<Range<usize>> {
 /// Calls of an operator that give its argument by name: `f(x, name = 1)`.
 fn by_name(checked: &Checked, raw: &RawOp, op: Option<&Op>, full: &str, name: &str) -> Vec<Span> {
     let mut found = Vec::new();
-    let formulas =
-        raw.entries.iter().filter(|entry| expression_mode(entry.spec.key).is_some_and(formula::calls_operators));
+    let formulas = raw
+        .entries
+        .iter()
+        .filter(|entry| expression_mode(entry.spec.key).is_some_and(formula::calls_operators));
     for text in formulas.flat_map(|entry| texts(&entry.value)).filter(|text| text.as_str().contains(name)) {
         let exprs = op.map(|op| expressions(op, text.as_str())).unwrap_or_default();
         for part in formula::names(text.as_str()) {
