@@ -156,15 +156,13 @@ impl Search<'_> {
 
     /// The name among the arguments of a macro whose name is at `at`, and whether a body follows.
     fn made(&self, declaration: usize, at: usize) -> Option<(usize, bool)> {
-        let before = &self.tokens[declaration..at];
-        let is_value = before.iter().any(|placed| placed.token == Token::Sign('='));
-        if is_value
-            || self.token(at).is_some_and(|token| matches!(token, Token::Word("static_assert" | "asm")))
-        {
-            return None;
-        }
         let behind = self.behind(at + 1)?;
         let name = (at + 2..behind - 1).find(|&inside| self.is_whole_argument(at + 1, inside))?;
+        let before = &self.tokens[declaration..at];
+        let is_value = before.iter().any(|placed| placed.token == Token::Sign('='));
+        if is_value || matches!(self.tokens[at].token, Token::Word("static_assert" | "asm")) {
+            return None;
+        }
         // Capitals are another macro here.
         let has_body = self.is_body(behind, false);
         // A function may have a parameter of that name.

@@ -76,10 +76,8 @@ fn comment_length(rest: &str) -> usize {
     if rest.starts_with("//") {
         return line_length(rest);
     }
-    if rest.starts_with("/*") {
-        return rest[2..].find("*/").map_or(rest.len(), |end| end + 4);
-    }
-    0
+    let inside = rest.strip_prefix("/*");
+    inside.map_or(0, |inside| inside.find("*/").map_or(rest.len(), |end| end + 4))
 }
 
 /// The length of a line up to its break, which goes on behind an escaped one.
@@ -98,7 +96,7 @@ fn directive(rest: &str) -> (Option<Token<'_>>, usize) {
     while length < rest.len() {
         let here = &rest[length..];
         let comment = comment_length(here);
-        let escape = if here.starts_with('\\') { line_break(&here[1..]) } else { 0 };
+        let escape = here.strip_prefix('\\').map_or(0, line_break);
         match here.chars().next() {
             _ if comment > 0 => length += comment,
             _ if escape > 0 => length += 1 + escape,

@@ -90,8 +90,10 @@ fn in_text(text: &str, form: TextForm, name: &str) -> Vec<Range<usize>> {
     let names = || formula::names(text).into_iter();
     match form {
         TextForm::Other | TextForm::Prose => Vec::new(),
-        TextForm::Name(of) if of.have_arguments() && text == name => vec![0..name.len()],
-        TextForm::Name(_) => Vec::new(),
+        TextForm::Name(of) => {
+            let is_name = of.have_arguments() && text == name;
+            is_name.then_some(0..name.len()).into_iter().collect()
+        }
         TextForm::NameOrCall => {
             names().filter(|found| !found.is_called).map(|found| found.range).filter(is_it).collect()
         }

@@ -62,72 +62,45 @@ pub(super) enum TextForm {
     Formula,
 }
 
-/// The row of a key.
-pub(super) const fn naming(key: KeyName) -> Naming {
-    use TextForm::{Expression, Name, Other, Prose};
-    let (keys, texts) = match key {
-        KeyName::Edition
-        | KeyName::Include
-        | KeyName::Namespaces
-        | KeyName::Unlike
-        | KeyName::Functions
-        | KeyName::Ops
-        | KeyName::Declarations
-        | KeyName::Func
-        | KeyName::AliasOf
-        | KeyName::Since
-        | KeyName::Deprecated
-        | KeyName::Tags
-        | KeyName::BackwardOnly
-        | KeyName::KnownAs
-        | KeyName::Variants
-        | KeyName::Names
-        | KeyName::RustName
-        | KeyName::View
-        | KeyName::Infer
-        | KeyName::Dtypes
-        | KeyName::Supplied
-        | KeyName::Operator
-        | KeyName::Role
-        | KeyName::OutputDifferentiability
-        | KeyName::Deterministic
-        | KeyName::Updates
-        | KeyName::Origin
-        | KeyName::Rust
-        | KeyName::Cuda
-        | KeyName::Op => (Names::None, Other),
-        KeyName::Doc | KeyName::Tolerance => (Names::None, Prose),
-        KeyName::Descriptions => (Names::All, Prose),
-        KeyName::Ignored | KeyName::Method | KeyName::Contiguous | KeyName::Rounded | KeyName::NoBuffer => {
-            (Names::None, Name(Names::Arguments))
+/// The rows: keys, the names that keys of their mappings are, and the form of names in their texts.
+macro_rules! naming_rows {
+    ($($($key:ident)+ => $names:ident, $texts:expr;)+) => {
+        /// The row of a key.
+        pub(super) const fn naming(key: KeyName) -> Naming {
+            use TextForm::{Expression, Formula, Kernel, Name, NameOrCall, Notation, Other, Prose};
+            match key {
+                $($(KeyName::$key)|+ => Naming { keys: Names::$names, texts: $texts },)+
+            }
         }
-        KeyName::Intermediate => (Names::None, Name(Names::Results)),
-        KeyName::Inplace => (Names::Arguments, Name(Names::Results)),
-        KeyName::ArgumentAliases
-        | KeyName::Attributes
-        | KeyName::Numbers
-        | KeyName::ValueDepends
-        | KeyName::Types
-        | KeyName::Samples => (Names::Arguments, Other),
-        KeyName::Combinations => (Names::All, Other),
-        KeyName::Lines => (Names::None, TextForm::NameOrCall),
-        KeyName::Notation => (Names::None, TextForm::Notation),
-        KeyName::Formula => (Names::None, TextForm::Formula),
-        KeyName::Dispatch => (Names::None, TextForm::Kernel),
-        KeyName::Shape | KeyName::RunShape | KeyName::RunSizes | KeyName::Length => {
-            (Names::None, Expression(Mode::Shape))
-        }
-        KeyName::Dtype | KeyName::Compute => (Names::None, Expression(Mode::DType)),
-        KeyName::Check => (Names::None, Expression(Mode::Check)),
-        KeyName::Present => (Names::Results, Expression(Mode::Check)),
-        KeyName::Flops => (Names::None, Expression(Mode::Operations)),
-        KeyName::Pointwise => (Names::None, Expression(Mode::Pointwise)),
-        KeyName::Decompose => (Names::None, Expression(Mode::Decompose)),
-        KeyName::Derivatives => (Names::Arguments, Expression(Mode::Derivative)),
-        KeyName::Forward => (Names::Results, Expression(Mode::Forward)),
-        KeyName::Derivative | KeyName::Wirtinger => (Names::Arguments, Expression(Mode::FunctionDerivative)),
     };
-    Naming { keys, texts }
+}
+
+naming_rows! {
+    Edition Include Namespaces Unlike Functions Ops Declarations => None, Other;
+    Func AliasOf Since Deprecated Tags BackwardOnly KnownAs Variants Names RustName View Infer => None, Other;
+    Dtypes Supplied Operator Role OutputDifferentiability Deterministic Updates Origin => None, Other;
+    Rust Cuda Op => None, Other;
+    Doc Tolerance => None, Prose;
+    Descriptions => All, Prose;
+    Ignored Method Contiguous Rounded NoBuffer => None, Name(Names::Arguments);
+    Intermediate => None, Name(Names::Results);
+    Inplace => Arguments, Name(Names::Results);
+    ArgumentAliases Attributes Numbers ValueDepends Types Samples => Arguments, Other;
+    Combinations => All, Other;
+    Lines => None, NameOrCall;
+    Notation => None, Notation;
+    Formula => None, Formula;
+    Dispatch => None, Kernel;
+    Shape RunShape RunSizes Length => None, Expression(Mode::Shape);
+    Dtype Compute => None, Expression(Mode::DType);
+    Check => None, Expression(Mode::Check);
+    Present => Results, Expression(Mode::Check);
+    Flops => None, Expression(Mode::Operations);
+    Pointwise => None, Expression(Mode::Pointwise);
+    Decompose => None, Expression(Mode::Decompose);
+    Derivatives => Arguments, Expression(Mode::Derivative);
+    Forward => Results, Expression(Mode::Forward);
+    Derivative Wirtinger => Arguments, Expression(Mode::FunctionDerivative);
 }
 
 /// The row of the key that a place is in: the list of the file and the keys inside the entry.
