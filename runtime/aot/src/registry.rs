@@ -246,3 +246,20 @@ fn home() -> &'static Library {
     });
     *HOME
 }
+
+#[cfg(test)]
+mod tests {
+    use super::place_of;
+
+    #[test]
+    fn a_place_is_that_of_the_definition() {
+        let path = std::env::temp_dir().join(format!("opsmith-place-{}.cc", std::process::id()));
+        let text =
+            b"// \xe4\nint Kernel(int);\nint user() { return Kernel(1); }\nint Kernel(\n  int x) {\n}\nMADE(Other) {\n}\n";
+        std::fs::write(&path, text).unwrap();
+        let places = ["Kernel", "Other", "Ker"].map(|function| place_of(&path, function));
+        std::fs::remove_file(&path).unwrap();
+        let line = |line: usize| Some(format!("{}:{line}", path.display()));
+        assert_eq!(places, [line(4), line(7), None]);
+    }
+}
