@@ -209,9 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_too_odd() {
-        for text in ["\"", "'", "'\\", "'\\é", "/*/", "r#", "r#\"", "}}]", "é!(", "/* */ */ é"] {
-            _ = Functions::of(text);
+    fn every_part_of_a_text_is_read() {
+        let text = "/* ä /* */ ö */ 'ß' '\\u{e9}' b'\\'' 'é é!(r#\"ü\"# é, \"\\ñ\") // ï\npub fn é<'é>()}])a::é! {r\"";
+        let bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+        for start in &bounds {
+            for end in bounds.iter().filter(|end| *end >= start) {
+                _ = Functions::of(&text[*start..*end]);
+            }
         }
     }
 }

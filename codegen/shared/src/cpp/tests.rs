@@ -125,3 +125,14 @@ fn a_macro_may_make_it() {
         check(text);
     }
 }
+
+#[test]
+fn every_part_of_a_text_is_read() {
+    let text = "#if 0 /* ä\n*/ \\\n#elif 1\n R\"ü(\")ü\" 'ß\\\\' 1'0e+é \"\\ö\\\n\" // ñ \\\r\n#endif\nKER\\\nNEL(f, [](int a) -> x::y<z> {}) const try {\nint f(é) noexcept(f(1)) -> a::b {}}) ]";
+    let bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    for start in &bounds {
+        for end in bounds.iter().filter(|end| *end >= start) {
+            _ = definition(&text[*start..*end], "f");
+        }
+    }
+}
