@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
+use opsmith_codegen::Config;
 use opsmith_codegen::diagnostics::{Diagnostic, Severity, nearest};
 use opsmith_codegen::emit::{EMITTERS, HEADER};
 use opsmith_codegen::model::Op;
@@ -49,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let config = arguments.builds_on.config(&arguments.spec)?;
     let checked = pipeline::check(&config)?;
     let mut out = io::stdout().lock();
-    let op = match find(&checked, &arguments.operator) {
+    let op = match find(&checked, &config, &arguments.operator) {
         Found::One(op) => op,
         Found::None(message) => {
             // The entry may be missing because it has mistakes.
@@ -108,14 +109,16 @@ enum Found<'a> {
 }
 
 /// The operator of that full name, or the only one of that name.
-fn find<'a>(checked: &'a Checked, name: &str) -> Found<'a> {
+fn find<'a>(checked: &'a Checked, config: &Config, name: &str) -> Found<'a> {
     let ops = &checked.model.ops;
     let same_base: Vec<&Op> = ops.iter().filter(|op| op.base == name && !op.is_external()).collect();
     let exact = ops.iter().find(|op| op.name == name);
     match (exact, same_base.as_slice()) {
-        (Some(op), _) if op.is_external() => {
-            let file = checked.sources.file(op.span.source).path();
-            Found::None(format!("`{name}` is declared in {file}; show it with --spec {file}"))
+        (Some(Op { parent: Some(parent), span, .. }), _) => {
+            let file = checked.sources.file(span.source).path();
+            // The file is one of those that the library's spec includes.
+            let spec = config.parents[*parent].spec.display();
+            Found::None(format!("`{name}` is declared in {file}; show it with --spec {spec}"))
         }
         (Some(op), _) => Found::One(op),
         (None, [op]) => Found::One(op),
