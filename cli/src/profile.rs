@@ -58,6 +58,7 @@ Examples:
   opsmith profile memory work.profile.json -o memory.svg
   opsmith profile memory work.profile.json -o memory.csv")]
     Memory(Output),
+    Limits(LimitsOfMachine),
     Report(Report),
     Diff(Diff),
     Repro(Repro),
@@ -91,8 +92,8 @@ struct Show {
     /// Measure how fast this machine copies and computes, and print each row's share of that
     #[arg(long)]
     limits: bool,
-    /// Print CSV, in nanoseconds and bytes
-    #[arg(long, conflicts_with_all = ["limit", "limits"])]
+    /// Print CSV, in nanoseconds and bytes; with `--limits` the least time of the kernels
+    #[arg(long, conflicts_with = "limit")]
     csv: bool,
 }
 
@@ -123,8 +124,21 @@ struct Tree {
     #[arg(long, default_value_t = 8, value_name = "N")]
     depth: usize,
     /// Leave out branches with less of the time
-    #[arg(long, default_value_t = 0.5, value_name = "PERCENT")]
+    #[arg(long, default_value_t = 0.5, value_name = "PERCENT", allow_negative_numbers = true, value_parser = share)]
     least: f64,
+}
+
+/// Prints the limits of this machine, of which tables give shares: as kept, or measured now
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith profile limits
+  opsmith profile limits --again
+      Measures once more and keeps the larger rates: programs that ran meanwhile made the machine look slower.")]
+struct LimitsOfMachine {
+    /// Measure again, and keep the larger of each rate
+    #[arg(long)]
+    again: bool,
 }
 
 #[derive(clap::Args)]
@@ -234,13 +248,16 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
             write(&flame.output, &picture)?;
         }
         Command::Trace(trace) => {
+            check_ending(&trace.output, &["json", "pftrace", "perfetto-trace"])?;
             load(&trace.profile)?.save_trace(&trace.output).map_err(text_of)?;
             written(&trace.output);
         }
         Command::Memory(memory) => {
+            check_ending(&memory.output, &["svg", "csv"])?;
             load(&memory.profile)?.save_memory(&memory.output).map_err(text_of)?;
             written(&memory.output);
         }
+        Command::Limits(limits) => print(&limits_text(limits.again))?,
         Command::Report(report) => {
             let profile = with_limits(load(&report.profile)?, report.limits);
             profile.save_report(&report.output).map_err(text_of)?;
@@ -284,6 +301,39 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 fn written(path: &Path) {
     eprintln!("wrote {}", path.display());
+}
+
+/// A share in percent.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=100.0).contains(share));
+    share.ok_or_else(|| "write a number from 0 to 100".to_owned())
+}
+
+/// Whether a file's name ends as one of the formats that the command writes.
+fn check_ending(path: &Path, endings: &[&str]) -> Result<()> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    if endings.contains(&ending) {
+        return Ok(());
+    }
+    let known: Vec<String> = endings.iter().map(|ending| format!("`.{ending}`")).collect();
+    bail!(
+        "{}: the ending gives the format, and `.{ending}` is none\n  help: it may be {}",
+        path.display(),
+        known.join(", ")
+    )
+}
+
+fn limits_text(again: bool) -> String {
+    let limits = if again { Limits::measure_again() } else { Limits::of_this_machine() };
+    let arithmetic = match limits.gflop_s {
+        0.0 => "not measured, as this program is not optimised".to_owned(),
+        rate => format!("{rate:.0} GFLOP/s of float32"),
+    };
+    let threads = limits.threads;
+    format!(
+        "copies      {:.1} GB/s, read and written\narithmetic  {arithmetic}\nthreads     {threads}\n",
+        limits.copy_gb_s
+    )
 }
 
 fn with_limits(profile: Profile, wanted: bool) -> Profile {
@@ -343,7 +393,7 @@ fn program(repro: &Repro) -> Result<String> {
             && repro.site.as_ref().is_none_or(|wanted| site(event).contains(wanted))
     };
     let calls = || profile.calls_of(&repro.operator);
-    if let Some(call) = calls().filter(is_chosen).max_by_key(|event| event.duration_ns) {
+    if let Some(call) = profile.slowest_where(&repro.operator, |event| is_chosen(&event)) {
         return profile.repro(call).map_err(text_of);
     }
     let others: BTreeSet<String> =

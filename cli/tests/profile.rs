@@ -5,7 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use support::{Run, opsmith};
+use support::{Run, opsmith, opsmith_with};
 
 /// An event of the first thread: parent and name; numbers of operator, kernel, site and operands; beginning, duration and bytes
 /// that it allocated; node.
@@ -43,6 +43,7 @@ fn profile(name: &str, nanoseconds: u64) -> Value {
         "threads": [{"name": "main", "overwritten": 0}],
         "operators": [{
             "name": "leak.Scalar", "library": "shop", "entry": "ops.yaml:7",
+            "arguments": ["self", "slope", "weight"], "positional": 2,
             "inplace": "leak_.Scalar", "writes": [0], "out": "leak.out",
         }],
         "kernels": [{"name": "shop::leak", "operator": 0, "backend": "cpu", "source": ""}],
@@ -109,7 +110,7 @@ fn tables_of_each_group_and_order() {
     let run = opsmith(&["profile", "show", &file, "--csv"]);
     run.assert_parts(&[
         "name,detail,backend,source,calls,self_ns",
-        "\n\"leak.Scalar\",\"\",\"\",\"\",20,203790,203790,81920,81920,163840,0,0,0,0,0\n",
+        "\n\"leak.Scalar\",\"\",\"\",\"\",20,203790,203790,81920,81920,163840,0,0,0,0,0,0\n",
     ]);
     let run = opsmith(&["profile", "top", &file, "-n", "2"]);
     run.assert_parts(&[
@@ -156,7 +157,7 @@ fn of_each_order() -> Value {
     let outer = call("device", None, time, 100, 0);
     let (at, kernel) = (number("device"), events.len());
     events.push(event("Kernel", Some(outer), at, [Some(at), Some(0), None, None], [time, 50, 0], None));
-    let operator = |name: &&str| json!({"name": name, "library": "shop", "entry": "ops.yaml:7", "inplace": null, "writes": [], "out": null});
+    let operator = |name: &&str| json!({"name": name, "library": "shop", "entry": "ops.yaml:7", "arguments": [], "positional": 0, "inplace": null, "writes": [], "out": null});
     json!({
         "format": 2, "name": "orders", "started_ms": 0, "duration_ns": 20000,
         "has_shapes": false, "has_memory": true,
@@ -225,22 +226,31 @@ fn work_of_devices_has_columns_of_its_own() {
     let files = Files::new("devices");
     let mut value = profile("a", 10_000);
     value["devices"] = json!(["cuda:0"]);
-    let span = |number: u64| json!({"event": 2 + 2 * number, "device": 0, "stream": 0, "start_ns": 1000 + 4000 * number, "duration_ns": 3000});
+    // The longest on the device is not that of the host.
+    let slowest = 7;
+    let span = |number: u64| json!({"event": 2 + 2 * number, "device": 0, "stream": 0, "start_ns": 1000 + 4000 * number, "duration_ns": if number == slowest { 3500 } else { 3000 }});
     value["device_spans"] = (0..20).map(span).collect();
     let block = json!({"at_ns": 400, "address": 128, "bytes": 8192, "thread": 0, "event": 1, "device": 0});
     value["changes"].as_array_mut().unwrap().push(block);
     let file = files.write("a.json", &value);
     let run = opsmith(&["profile", "show", &file, "--sort", "device"]);
     assert_fine(&run);
-    run.assert_parts(&["Self device %", "Self device mem", " 60.000 us ", " 3.000 us ", " 8.00 KiB "]);
+    run.assert_parts(&["Self device %", "Self device mem", " 60.500 us ", " 3.025 us ", " 8.00 KiB "]);
     // 8 KiB in each 3 us of the device.
-    run.assert_parts(&["2.73\n", "Self device in all: 60.000 us"]);
+    run.assert_parts(&["2.71\n", "Self device in all: 60.500 us"]);
     let run = opsmith(&["profile", "show", &file, "--csv"]);
-    run.assert_parts(&[",163840,0,60000,60000,8192,8192\n"]);
+    run.assert_parts(&[",163840,0,60500,60500,8192,8192,0\n"]);
     // Against the host alone, calls have the time that the device took.
     let of_host = files.write("host.json", &profile("host", 10_000));
     let run = opsmith(&["profile", "diff", &of_host, &file]);
-    run.assert_parts(&["203.790 us  60.000 us (device)         0.294  *"]);
+    run.assert_parts(&["203.790 us  60.500 us (device)         0.297  *"]);
+    // The slowest call is that of the device's clock, in tables, trees and reproducers.
+    let run = opsmith(&["profile", "top", &file, "-n", "1"]);
+    run.assert_parts(&["Self device", "leak.Scalar", " 3.500 us "]);
+    let run = opsmith(&["profile", "tree", &file]);
+    run.assert_parts(&["leak.Scalar  ", "device 60.500 us  20 calls"]);
+    let run = opsmith(&["profile", "repro", &file, "leak"]);
+    run.assert_parts(&[": 3.500 us there."]);
     value["device_spans"][1]["start_ns"] = json!(2000);
     let run = opsmith(&["profile", "show", &files.write("b.json", &value)]);
     assert!(run.status == Some(2) && run.stderr.contains("a kernel on a device"), "{}", run.stderr);
@@ -272,6 +282,18 @@ fn files_for_other_programs() {
     for part in ["Operators", "Flame graph", "Timeline", "Memory", "Call tree"] {
         assert!(report.contains(&format!("<h2>{part}</h2>")), "{part}");
     }
+    // Other endings are no format.
+    for (command, name) in [("memory", "a.html"), ("memory", "a"), ("trace", "a.jsno"), ("trace", "a.svg")] {
+        let output = files.path(name);
+        let run = opsmith(&["profile", command, &file, "-o", &output]);
+        assert_eq!(run.status, Some(2), "{command} {name}");
+        assert!(run.stderr.contains("the ending gives the format"), "{}", run.stderr);
+        assert!(name == "a.svg" || name == "a.html" || !Path::new(&output).exists(), "{output}");
+    }
+    for share in ["-5", "NaN", "101"] {
+        let run = opsmith(&["profile", "tree", &file, "--least", share]);
+        assert!(run.stderr.contains("write a number from 0 to 100"), "{}", run.stderr);
+    }
     let run = opsmith(&["profile", "report", &file, "-o", &files.path("none/a.html")]);
     assert_eq!(run.status, Some(2));
     assert!(run.stderr.contains("none/a.html"), "{}", run.stderr);
@@ -300,9 +322,10 @@ fn a_reproducer_names_the_operators_own_library() {
     run.assert_parts(&[
         "//! Repeats one call of `leak.Scalar` (ops.yaml:7) as it was recorded in `a`, called at src/model.rs:12:20: 10.199 us",
         "use shop as _;",
-        "let tensor0 = operand(&[32, 32], &[32, 1], DType::F32, Device::CPU)?;",
-        "let args = [Value::Tensor(tensor0), Value::Float(0.5), Value::None];",
-        "time(Device::CPU, prepare, || shop::call(\"leak.Scalar\", &args, &[]))",
+        "let tensor0 = operand(&[32, 32], &[32, 1], DType::F32, Device::CPU, fill)?;",
+        "let args = [Value::Tensor(tensor0), Value::Float(0.5)];",
+        "let named: Vec<(&str, Value)> = [(\"weight\", Value::None)].to_vec();",
+        "time(Device::CPU, prepare, || shop::call(\"leak.Scalar\", &args, &named))",
     ]);
     let run = opsmith(&["profile", "repro", &file, "relu"]);
     assert_eq!(run.status, Some(2));
@@ -322,16 +345,16 @@ fn a_reproducer_has_the_calls_form_and_device() {
     let run = opsmith(&["profile", "repro", &file, "leak_.Scalar"]);
     assert_fine(&run);
     run.assert_parts(&[
-        "let tensor0 = operand(&[32, 32], &[32, 1], DType::F32, Device::cuda(1))?;",
-        "let first0 = operand(&[32, 32], &[32, 1], DType::F32, Device::cuda(1))?;",
+        "let tensor0 = operand(&[32, 32], &[32, 1], DType::F32, Device::cuda(1), fill)?;",
+        "let first0 = operand(&[32, 32], &[32, 1], DType::F32, Device::cuda(1), fill)?;",
         "let args = [Value::Tensor(tensor0.clone()), ",
         "        tensor0.copy_(&first0)?;\n",
-        "time(Device::cuda(1), prepare, || shop::call(\"leak_.Scalar\", &args, &[]))",
+        "time(Device::cuda(1), prepare, || shop::call(\"leak_.Scalar\", &args, &named))",
     ]);
     let run = opsmith(&["profile", "repro", &file, "leak.out"]);
     assert_fine(&run);
     run.assert_parts(&[
-        "let results = shop::call(\"leak.Scalar\", &args, &[])?;",
+        "let results = shop::call(\"leak.Scalar\", &args, &named)?;",
         "time(Device::cuda(1), prepare, || shop::call(\"leak.out\", &args, &outs))",
     ]);
     assert!(!run.stdout.contains("first0"), "{}", run.stdout);
@@ -357,7 +380,7 @@ fn a_reproducer_is_of_the_chosen_call() {
         assert_fine(&run);
         run.assert_parts(&[
             "called at src/other.rs:3:1: 10.180 us",
-            "operand(&[7], &[2], DType::F64, Device::CPU)?",
+            "operand(&[7], &[2], DType::F64, Device::CPU, fill)?",
         ]);
     }
     let run = opsmith(&["profile", "repro", &file, "leak", "--operands", "[32", "--site", "other"]);
@@ -365,6 +388,116 @@ fn a_reproducer_is_of_the_chosen_call() {
     let message = "error: no call of `leak` is like that\n  help: there are \
                    float32[32, 32], 0.5, none at src/model.rs:12:20; float64[7], 0.5, none at src/other.rs:3:1\n";
     assert_eq!(run.stderr, message);
+}
+
+#[test]
+fn limits_are_those_that_are_kept() {
+    let files = Files::new("limits");
+    let limits = |arguments: &[&str]| {
+        let run = opsmith_with(&[("OPSMITH_CACHE_DIR", &files.path("cache"))], arguments);
+        assert_fine(&run);
+        run.assert_parts(&["copies ", " GB/s, read and written\n", "arithmetic ", "threads "]);
+        run.stdout
+    };
+    limits(&["profile", "limits"]);
+    limits(&["profile", "limits", "--again"]);
+}
+
+/// Texts of a profile become part of a program, and may be anybody's.
+#[test]
+fn a_reproducer_is_made_of_values_alone() {
+    let files = Files::new("values");
+    let of = |edit: &dyn Fn(&mut Value)| {
+        let mut value = profile("a", 10_000);
+        edit(&mut value);
+        opsmith(&["profile", "repro", &files.write("a.json", &value), "leak"])
+    };
+    let run = of(&|value| value["name"] = json!("a\nfn evil() {}"));
+    assert_fine(&run);
+    assert!(run.stdout.starts_with(
+        "//! Repeats one call of `leak.Scalar` (ops.yaml:7) as it was recorded in `a fn evil() {}`"
+    ));
+    let run = of(&|value| value["operators"][0]["name"] = json!("leak\"; evil(); \""));
+    assert!(!run.stdout.contains("\"leak\"; evil()"), "{}", run.stdout);
+    let run = of(&|value| value["operators"][0]["library"] = json!("shop; evil()"));
+    assert!(run.status == Some(2) && run.stderr.contains("is not the name of a library"), "{}", run.stderr);
+    for (rust, is_value) in [
+        ("Value::Ints(vec![1, -2])", true),
+        ("Value::Scalar(Scalar::Complex(Complex64::new(1.5, f64::NEG_INFINITY)))", true),
+        (r#"Value::Str("a \" evil() \\".to_owned())"#, true),
+        ("Value::DType(DType::BF16)", true),
+        ("Value::Float(1e-5)", true),
+        ("std::process::exit(1)", false),
+        ("{ evil() }", false),
+        (r#"Value::Str("a"); evil(")"#, false),
+        ("Value::Int(include!(0))", false),
+    ] {
+        let run = of(&|value| value["operands"][0]["args"][1]["Attribute"]["rust"] = json!(rust));
+        assert_eq!(run.status, Some(if is_value { 0 } else { 2 }), "{rust}: {}", run.stderr);
+        assert_eq!(run.stdout.contains(rust), is_value, "{rust}");
+    }
+    let run = of(&|value| value["operands"][0]["args"][0]["Tensor"]["sizes"] = json!([-3, 2]));
+    assert!(run.status == Some(2) && run.stderr.contains("negative sizes"), "{}", run.stderr);
+}
+
+/// Numbers of a profile that were changed, one after another, to the ends of their range: an error or a result of each command, no panic.
+#[test]
+fn damaged_numbers_are_errors_or_results() {
+    fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Number(_) | Value::Null => found.push(path.to_owned()),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(at, item)| numbers(item, &format!("{path}/{at}"), found));
+            }
+            Value::Object(fields) => {
+                fields.iter().for_each(|(key, item)| numbers(item, &format!("{path}/{key}"), found));
+            }
+            _ => {}
+        }
+    }
+    let files = Files::new("damaged");
+    let mut whole = profile("a", 10_000);
+    whole["events"].as_array_mut().unwrap().truncate(5);
+    whole["devices"] = json!(["cuda:0"]);
+    whole["device_spans"] =
+        json!([{"event": 2, "device": 0, "stream": 0, "start_ns": 1000, "duration_ns": 3000}]);
+    whole["changes"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"at_ns": 400, "address": 128, "bytes": 9, "thread": 0, "event": 1, "device": 0}));
+    whole["limits"] = json!({"copy_gb_s": 10.0, "gflop_s": 20.0, "threads": 2,
+        "devices": [{"device": "cuda:0", "copy_gb_s": 10.0, "gflop_s": 20.0}]});
+    let mut paths = Vec::new();
+    numbers(&whole, "", &mut paths);
+    assert!(paths.len() > 90, "{paths:?}");
+    let path = files.path("a.json");
+    let outputs = ["a.svg", "b.trace.json", "c.pftrace", "d.html", "e.csv"].map(|name| files.path(name));
+    let [flame, json_trace, binary, report, csv] = outputs.each_ref().map(String::as_str);
+    let commands: [&[&str]; 10] = [
+        &["show", &path, "--limits"],
+        &["show", &path, "--group", "kernel", "--csv"],
+        &["top", &path],
+        &["tree", &path],
+        &["flame", &path, "-o", flame],
+        &["trace", &path, "-o", json_trace],
+        &["trace", &path, "-o", binary],
+        &["report", &path, "-o", report],
+        &["memory", &path, "-o", csv],
+        &["diff", &path, &path],
+    ];
+    // Each value with another command, so that all meet all kinds of numbers in a bounded time.
+    let mut turn = 0;
+    for place in &paths {
+        for number in [json!(0), json!(u64::MAX), json!(i64::MIN), json!(u64::MAX / 2), json!(-1), json!(0.5)]
+        {
+            let mut value = whole.clone();
+            *value.pointer_mut(place).unwrap() = number.clone();
+            files.write("a.json", &value);
+            let run = opsmith(&[&["profile"], commands[turn % commands.len()]].concat());
+            assert!(matches!(run.status, Some(0 | 2)), "{place} = {number}: {}", run.stderr);
+            turn += 1;
+        }
+    }
 }
 
 #[test]

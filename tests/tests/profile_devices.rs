@@ -186,7 +186,7 @@ fn differences(profile: &Profile) -> Result<(), Failure> {
     let own = rows.iter().find(|row| row.name == "mul.Tensor").ok_or("no row")?;
     assert_eq!(row.total_ns[1], own.device_total_ns);
     let program = profile.repro(profile.slowest_call("mul.Tensor").ok_or("no call")?)?;
-    assert!(program.contains("DType::F32, Device::cuda(0))?;"), "{program}");
+    assert!(program.contains("DType::F32, Device::cuda(0), fill)?;"), "{program}");
     assert!(program.contains("time(Device::cuda(0), "), "{program}");
     // What such programs call to wait.
     DEVICE.synchronize()?;
@@ -234,7 +234,7 @@ fn table(profile: &Profile) -> Result<(), Failure> {
     assert_eq!(kernels.rows.iter().map(|row| row.device_self_ns).sum::<u64>(), whole);
     let csv = averages.csv();
     let line = csv.lines().find(|line| line.starts_with("\"mul.Tensor\"")).ok_or("no line")?;
-    assert!(line.ends_with(",65536,65536"), "{line}");
+    assert!(line.ends_with(",65536,65536,0"), "{line}");
     Ok(())
 }
 

@@ -49,8 +49,13 @@ pub struct Compare {
     output: Option<PathBuf>,
 }
 
-/// The name of the example while it runs.
-const NAME: &str = "opsmith_compare";
+/// The first part of the example's name while it runs; the number of the process follows.
+const NAME: &str = "opsmith_compare_";
+
+/// The name of this process's example.
+fn example_name() -> String {
+    format!("{NAME}{}", std::process::id())
+}
 
 pub fn run(compare: &Compare) -> Result<()> {
     let mut comparison = comparison(compare)?;
@@ -235,16 +240,17 @@ impl Example {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
             Err(error) => return Err(error).with_context(|| format!("cannot make {}", folder.display())),
         };
-        let file = folder.join(format!("{NAME}.rs"));
+        remove_stale(&folder);
+        let file = folder.join(format!("{}.rs", example_name()));
         let example = Example { file, folder: is_new.then_some(folder) };
         let shown = example.file.display().to_string();
         let created = std::fs::File::create_new(&example.file);
         match created.and_then(|mut file| std::io::Write::write_all(&mut file, program.as_bytes())) {
             Ok(()) => Ok(example),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // It is another run's, or the user's.
+                // It is the user's.
                 std::mem::forget(example);
-                bail!("{shown} is there already\n  help: wait for the other comparison, or remove the file")
+                bail!("{shown} is there already\n  help: remove the file")
             }
             Err(error) => Err(error).with_context(|| format!("cannot write {shown}")),
         }
@@ -260,11 +266,26 @@ impl Drop for Example {
     }
 }
 
+/// Removes the examples of comparisons that were interrupted: those of processes that are gone, where the system tells.
+fn remove_stale(folder: &Path) {
+    let processes = Path::new("/proc");
+    if !processes.join(std::process::id().to_string()).exists() {
+        return;
+    }
+    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = file.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.strip_suffix(".rs"));
+        if process.is_some_and(|number| number.parse::<u32>().is_ok() && !processes.join(number).exists()) {
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+}
+
 fn times(folder: &Path, program: &str, cargo_profile: &str, target: Option<&Path>) -> Result<Vec<Timing>> {
     let example = Example::write(folder, program)?;
     eprintln!("{}: building and timing", folder.display());
     let mut run = cargo();
-    run.args(["run", "--quiet", "--profile", cargo_profile, "--example", NAME, "--manifest-path"])
+    run.args(["run", "--quiet", "--profile", cargo_profile, "--example", &example_name(), "--manifest-path"])
         .arg(folder.join("Cargo.toml"));
     if let Some(target) = target {
         run.arg("--target-dir").arg(target);
@@ -295,6 +316,21 @@ mod tests {
         assert!(!build("/after", "shop 0.1.0", "/after/target").is_taken_for(&first));
         assert!(!build("/after", "shop 0.2.0", "/target").is_taken_for(&first));
         assert!(!build("/before", "shop 0.1.0", "/target").is_taken_for(&first));
+    }
+
+    #[test]
+    fn examples_of_processes_that_are_gone_are_removed() {
+        let folder = std::env::temp_dir().join(format!("opsmith-stale-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        // No process has that number: those of Linux end before.
+        let gone = folder.join(format!("{NAME}4294967294.rs"));
+        let others = [format!("{}.rs", example_name()), format!("{NAME}mine.rs"), "work.rs".to_owned()];
+        let others = others.map(|name| folder.join(name));
+        others.iter().chain([&gone]).for_each(|file| std::fs::write(file, "").unwrap());
+        remove_stale(&folder);
+        assert_eq!(gone.exists(), !Path::new("/proc/self").exists());
+        assert!(others.iter().all(|file| file.exists()));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

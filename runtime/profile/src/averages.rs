@@ -158,23 +158,32 @@ impl Profile {
         .sort_by(SortBy::SelfTime)
     }
 
-    /// The slowest single events, kernels as parts of the events that run them, as a table with operands and sites.
+    /// The slowest single events, kernels as parts of the events that run them, as a table with operands and sites: by the time of
+    /// their kernels on devices if they ran some there, without that of the events inside, else by that of the host.
     pub fn slowest_table(&self, count: usize) -> String {
         let (times, _) = self.without_kernels();
+        let on_devices = self.device_times(true).own;
+        let working = |event: usize| if on_devices[event] > 0 { on_devices[event] } else { times[event] };
         let mut slowest: Vec<usize> =
             (0..self.events.len()).filter(|&event| self.events[event].kind != Kind::Kernel).collect();
-        slowest.sort_by_key(|&event| (Reverse(times[event]), event));
-        let mut table = Table::new(vec!["Name", "Operands", "Site", "Self CPU", "CPU total", "At"], 3);
+        slowest.sort_by_key(|&event| (Reverse(working(event)), event));
+        let has_devices = !self.devices.is_empty();
+        let mut head = vec!["Name", "Operands", "Site", "Self CPU", "CPU total"];
+        head.extend(has_devices.then_some("Self device"));
+        head.push("At");
+        let mut table = Table::new(head, 3);
         for &index in slowest.iter().take(count) {
             let event = &self.events[index];
-            table.row(vec![
+            let mut row = vec![
                 self.title_of(event),
                 self.operands_of(event).map_or_else(String::new, |operands| operands.text()),
                 self.site_of(event).unwrap_or_default().to_owned(),
                 time(times[index]),
                 time(event.duration_ns),
-                time(event.start_ns),
-            ]);
+            ];
+            row.extend(has_devices.then(|| time(on_devices[index])));
+            row.push(time(event.start_ns));
+            table.row(row);
         }
         table.text()
     }
@@ -259,7 +268,7 @@ fn least_ns(limits: &Limits, operands: &Operands) -> f64 {
         Some(Some(device)) => (device.copy_gb_s, device.gflop_s),
         Some(None) => return 0.0,
     };
-    let moving = operands.bytes() as f64 / copies;
+    let moving = if copies > 0.0 { operands.bytes() as f64 / copies } else { 0.0 };
     let is_double = |name: &str| matches!(name, "float64" | "complex128");
     let wide = operands.inputs().chain(&operands.outs).any(|tensor| is_double(&tensor.dtype));
     let peak = if wide { arithmetic / 2.0 } else { arithmetic };
@@ -393,11 +402,11 @@ impl Averages {
     pub fn csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let mut text = String::from(
-            "name,detail,backend,source,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes,flops,device_self_ns,device_total_ns,device_self_memory,device_total_memory\n",
+            "name,detail,backend,source,calls,self_ns,total_ns,self_memory,total_memory,moved_bytes,flops,device_self_ns,device_total_ns,device_self_memory,device_total_memory,least_ns\n",
         );
         for row in &self.rows {
             let numbers = format!(
-                "{},{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{:.0}",
                 row.calls,
                 row.self_ns,
                 row.total_ns,
@@ -408,7 +417,8 @@ impl Averages {
                 row.device_self_ns,
                 row.device_total_ns,
                 row.device_self_memory,
-                row.device_total_memory
+                row.device_total_memory,
+                row.least_ns
             );
             let texts =
                 [&row.name, &row.detail, &row.backend, &row.source].map(|text| quoted(text)).join(",");

@@ -48,6 +48,7 @@ pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) -> 
         devices: Numbers::new(),
         streams: HashMap::new(),
         untimed: 0,
+        lost_changes: 0,
     };
     for ring in rings {
         collect_thread(profile, &mut numbers, ring, scale);
@@ -59,6 +60,12 @@ pub(crate) fn collect(profile: &mut Profile, rings: Vec<Ring>, scale: Scale) -> 
         profile
             .notes
             .push(format!("the times of {} kernels and copies of devices are missing", numbers.untimed));
+    }
+    if numbers.lost_changes > 0 {
+        profile.notes.push(format!(
+            "{} changes of memory were overwritten by later ones, so that its timeline begins later: record more with `ProfileOptions::records`",
+            numbers.lost_changes
+        ));
     }
     drop_deepest(profile);
     give_sites(profile);
@@ -167,6 +174,8 @@ struct All {
     streams: HashMap<(u32, u64), u32>,
     /// Kernels on devices whose times are not known.
     untimed: u64,
+    /// Changes of memory that were overwritten.
+    lost_changes: u64,
 }
 
 impl All {
@@ -211,6 +220,7 @@ fn collect_thread(profile: &mut Profile, numbers: &mut All, ring: Ring, scale: S
         profile.events.push(Event { thread, parent, operands, ..event });
     }
     end_open_events(&mut profile.events[base as usize..], &ring, base);
+    numbers.lost_changes += ring.changed - ring.changes.len() as u64;
     let capacity = ring.changes.len().max(1) as u64;
     for number in ring.changed - ring.changes.len() as u64..ring.changed {
         let change = &ring.changes[(number % capacity) as usize];
@@ -323,6 +333,8 @@ fn operator_of(op: &OpDef) -> ProfiledOp {
         name: op.name.to_owned(),
         library: op.library.name.to_owned(),
         entry: op.location.to_owned(),
+        arguments: op.schema.args.iter().map(|arg| arg.name.to_owned()).collect(),
+        positional: op.schema.args.iter().filter(|arg| !arg.keyword_only).count() as u32,
         inplace: op.forms.inplace.map(str::to_owned),
         writes: written_arguments(op),
         out: op.forms.out.map(str::to_owned),

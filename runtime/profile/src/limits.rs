@@ -48,7 +48,27 @@ impl Limits {
     /// `limits.json` in `OPSMITH_CACHE_DIR`, or `opsmith` in `XDG_CACHE_HOME` or `~/.cache`, if there is such a folder.
     pub fn of_this_machine() -> Limits {
         static MEASURED: OnceLock<Limits> = OnceLock::new();
-        MEASURED.get_or_init(|| file().and_then(|file| kept(&file)).unwrap_or_else(measure_and_keep)).clone()
+        MEASURED
+            .get_or_init(|| file().and_then(|file| kept(&file)).unwrap_or_else(Limits::measure_again))
+            .clone()
+    }
+
+    /// Measures this machine again, and keeps the larger of each rate and the kept one: other programs that run meanwhile make a
+    /// machine look slower than it is, and nothing makes it look faster.
+    pub fn measure_again() -> Limits {
+        let now = Limits::measure();
+        let limits = match file().and_then(|file| kept(&file)) {
+            Some(kept) => Limits {
+                copy_gb_s: now.copy_gb_s.max(kept.copy_gb_s),
+                gflop_s: now.gflop_s.max(kept.gflop_s),
+                ..now
+            },
+            None => now,
+        };
+        if let Some(file) = file().filter(|_| limits.gflop_s > 0.0) {
+            keep(&file, &limits);
+        }
+        limits
     }
 
     /// These limits with those of a device, whose copies and arithmetic are measured if no program of this machine did so for
@@ -164,14 +184,6 @@ fn kept(file: &Path) -> Option<Limits> {
     let sound = |rate: f64| rate.is_finite() && rate > 0.0;
     let limits = kept.limits;
     (kept.machine == machine() && sound(limits.copy_gb_s) && sound(limits.gflop_s)).then_some(limits)
-}
-
-fn measure_and_keep() -> Limits {
-    let limits = Limits::measure();
-    if let Some(file) = file().filter(|_| limits.gflop_s > 0.0) {
-        keep(&file, &limits);
-    }
-    limits
 }
 
 /// Limits that cannot be written are measured again by the next program.

@@ -82,6 +82,10 @@ pub struct ProfiledOp {
     pub library: String,
     /// File and line of its entry.
     pub entry: String,
+    /// Names of its arguments, in the order of the signature.
+    pub arguments: Vec<String>,
+    /// The number of those that a call may give by position; the others are given by name.
+    pub positional: u32,
     /// Full name of its in-place form, if it has one.
     pub inplace: Option<String>,
     /// Numbers of the arguments that the in-place form writes.

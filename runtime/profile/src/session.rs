@@ -113,6 +113,8 @@ pub struct Profiler {
     options: ProfileOptions,
     first: Moment,
     started_ms: u64,
+    /// The end of the last recorded step of a schedule.
+    last: Option<u64>,
     steps: u64,
     /// Whether a range is open for the current step.
     in_step: bool,
@@ -144,13 +146,13 @@ impl Profiler {
             )
         })?;
         RUNNING.store(true, Ordering::SeqCst);
-        let started_ms =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
+        let started_ms = unix_ms();
         let first = Moment::now();
         let mut profiler = Profiler {
             options,
             first,
             started_ms,
+            last: None,
             steps: 0,
             in_step: false,
             stopped: false,
@@ -171,12 +173,12 @@ impl Profiler {
         }
         self.steps += 1;
         let Schedule { skipped, warm_up, active } = self.options.schedule;
-        if active.is_some() && self.steps == skipped + warm_up && warm_up > 0 {
-            // The records of the warm-up.
+        if active.is_some() && self.steps == skipped + warm_up {
+            // The records of the warm-up; the profile begins here.
             drop(recorder::finish());
             recorder::begin(self.options.records, self.options.wanted)
                 .map_err(|()| ProfileError::new("another profiler listens", "stop it first"))?;
-            self.first = Moment::now();
+            (self.first, self.started_ms) = (Moment::now(), unix_ms());
         }
         self.enter_step();
         Ok(())
@@ -186,6 +188,9 @@ impl Profiler {
         let Schedule { skipped, warm_up, active } = self.options.schedule;
         let Some(active) = active else { return recorder::set_recording(true) };
         let recording = self.steps >= skipped && self.steps < skipped + warm_up + active;
+        if self.steps == skipped + warm_up + active {
+            self.last = Some(recorder::clock::ticks());
+        }
         recorder::set_recording(recording);
         if recording {
             recorder::begin_range(&format!("step {}", self.steps + 1));
@@ -205,7 +210,7 @@ impl Profiler {
         if self.in_step {
             recorder::end_range();
         }
-        let last = recorder::clock::ticks();
+        let last = self.last.unwrap_or_else(recorder::clock::ticks);
         let (rings, missing) = recorder::finish();
         let scale = Scale::since(self.first);
         RUNNING.store(false, Ordering::SeqCst);
@@ -227,6 +232,10 @@ impl Profiler {
         }
         profile
     }
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
 }
 
 /// Gives a profile the limits of this machine and of devices; those that cannot be measured are missing, and a note says so.

@@ -22,6 +22,8 @@ pub struct Tree {
     pub total_ns: u64,
     /// Their time without that of the events inside.
     pub self_ns: u64,
+    /// The time of their kernels and copies on devices.
+    pub device_ns: u64,
     /// The events inside, by name, those with most time first.
     pub inside: Vec<Tree>,
 }
@@ -32,16 +34,19 @@ struct Node {
     calls: u64,
     total_ns: u64,
     self_ns: u64,
+    device_ns: u64,
     inside: HashMap<(Kind, u32, Option<u32>), usize>,
 }
 
 impl Profile {
     /// The call tree of all threads together: `log_softmax` → `_log_softmax` → its kernel.
     pub fn tree(&self) -> Tree {
-        let empty = |event| Node { event, calls: 0, total_ns: 0, self_ns: 0, inside: HashMap::new() };
+        let empty =
+            |event| Node { event, calls: 0, total_ns: 0, self_ns: 0, device_ns: 0, inside: HashMap::new() };
         let mut nodes = vec![empty(None)];
         let mut node_of = Vec::with_capacity(self.events.len());
         let self_times = self.self_times();
+        let on_devices = self.device_times(false).total;
         for (index, event) in self.events.iter().enumerate() {
             let parent = event.parent.map_or(0, |parent| node_of[parent as usize]);
             let key = (event.kind, event.name, event.kernel);
@@ -57,7 +62,9 @@ impl Profile {
             node.calls += 1;
             node.total_ns += event.duration_ns;
             node.self_ns += self_times[index];
+            node.device_ns += on_devices[index];
             if parent == 0 {
+                nodes[0].device_ns += on_devices[index];
                 nodes[0].total_ns += event.duration_ns;
             }
         }
@@ -78,6 +85,7 @@ impl Profile {
                 calls: node.calls,
                 total_ns: node.total_ns,
                 self_ns: node.self_ns,
+                device_ns: node.device_ns,
                 inside,
             });
         }
@@ -90,6 +98,7 @@ impl Profile {
             calls: 0,
             total_ns: 0,
             self_ns: 0,
+            device_ns: 0,
             inside: Vec::new(),
         })
     }
@@ -131,8 +140,12 @@ impl Tree {
             let part = percent(tree.total_ns as f64, self.total_ns as f64);
             let kernel = tree.kernel_text().map_or_else(String::new, |text| format!(" ({text})"));
             let calls = tree.calls_text().map_or_else(String::new, |text| format!("  {text}"));
+            let device = match tree.device_ns {
+                0 => String::new(),
+                on_devices => format!("  device {}", time(on_devices)),
+            };
             text += &format!(
-                "{}{}{kernel}  {part}  {}{calls}\n",
+                "{}{}{kernel}  {part}  {}{device}{calls}\n",
                 "  ".repeat(level),
                 tree.name,
                 time(tree.total_ns)

@@ -105,9 +105,16 @@ fn pictures_and_reports_are_whole_and_escaped() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A program as the profiler writes it, compiled and run: `OPSMITH_BLESS=1` writes it anew.
+#[path = "bernoulli_.rs"]
+mod bernoulli_;
+/// Programs as the profiler writes them, compiled and run: `OPSMITH_BLESS=1` writes them anew. The operators of the last three take
+/// no zeros, or positive definite matrices alone, or probabilities.
 #[path = "cat.rs"]
 mod cat;
+#[path = "cholesky.rs"]
+mod cholesky;
+#[path = "floor_divide.rs"]
+mod floor_divide;
 
 #[test]
 fn a_call_is_repeated_by_a_program_that_compiles_and_runs() -> Result<(), Failure> {
@@ -115,11 +122,16 @@ fn a_call_is_repeated_by_a_program_that_compiles_and_runs() -> Result<(), Failur
     let (a, bias) = (ones(&[6, 4]), ones(&[1, 6]).expand([4, 6])?);
     let half = a.to_dtype(DType::BF16)?;
     let indices = opsmith::zeros([2, 4])?.to_dtype(DType::I64)?;
-    let ((), profile) = profile(|| {
+    let (done, profile) = profile(|| -> opsmith::Result<()> {
         drop(opsmith::addmm(&bias, &a.t().unwrap(), &a.t().unwrap().narrow(0, 0, 4).unwrap()));
         drop(opsmith::cat(&[&half, &half]));
         drop(a.gather(0, &indices));
+        drop(opsmith::linalg_cholesky(&opsmith::eye(5).unwrap()));
+        drop(indices.add(1)?.floor_divide(&indices.add(2)?));
+        drop(a.mul(0.5)?.bernoulli());
+        Ok(())
     })?;
+    done?;
     let written = |name: &str| -> Result<String, Failure> {
         let call = profile.slowest_call(name).ok_or("no such call")?;
         let text = profile.repro(call)?;
@@ -128,12 +140,23 @@ fn a_call_is_repeated_by_a_program_that_compiles_and_runs() -> Result<(), Failur
         assert!(first.contains("called at ") && first.ends_with(" there."), "{first}");
         Ok(format!("//! The repetition of a call, as `Profile::repro` writes it.\n{rest}"))
     };
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/profile_support/cat.rs");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/profile_support");
+    let programs: [(&str, &str, fn() -> opsmith::Result<()>); 4] = [
+        ("cat", "cat.rs", cat::main),
+        ("linalg_cholesky", "cholesky.rs", cholesky::main),
+        ("floor_divide", "floor_divide.rs", floor_divide::main),
+        ("bernoulli", "bernoulli_.rs", bernoulli_::main),
+    ];
     if std::env::var_os("OPSMITH_BLESS").is_some() {
-        std::fs::write(&path, written("cat")?)?;
+        for (operator, file, _) in programs {
+            std::fs::write(folder.join(file), written(operator)?)?;
+        }
     }
-    assert_eq!(std::fs::read_to_string(&path)?, written("cat")?, "OPSMITH_BLESS=1 writes it anew");
-    cat::main()?;
+    for (operator, file, main) in programs {
+        let recorded = std::fs::read_to_string(folder.join(file))?;
+        assert_eq!(recorded, written(operator)?, "OPSMITH_BLESS=1 writes it anew");
+        main()?;
+    }
     assert!(profile.slowest_call("gather").is_some() && profile.slowest_call("nothing").is_none());
     assert!(written("gather")?.contains("DType::I64"));
     let kernel = profile.events.iter().find(|event| event.kind == Kind::Kernel).ok_or("no kernel")?;

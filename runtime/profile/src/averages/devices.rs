@@ -1,6 +1,6 @@
 //! Time and memory of devices, by the events that asked for them.
 
-use crate::model::{Kind, Profile};
+use crate::model::{Event, Kind, Profile};
 
 /// A quantity of each event, without and with that of the events inside.
 pub(crate) struct Sums<T> {
@@ -14,6 +14,16 @@ impl Profile {
         let mut own = vec![0; self.events.len()];
         self.device_spans.iter().for_each(|span| own[span.event as usize] += span.duration_ns);
         self.summed(own, folded)
+    }
+
+    /// For each event the time of its kernels and copies on devices if there are some, else its duration.
+    pub(crate) fn working_times(&self) -> Vec<u64> {
+        let on_devices = self.device_times(true).total;
+        let working = |(event, on_device): (&Event, u64)| match on_device {
+            0 => event.duration_ns,
+            time => time,
+        };
+        self.events.iter().zip(on_devices).map(working).collect()
     }
 
     /// For each event the bytes of devices that it allocated and did not release.
