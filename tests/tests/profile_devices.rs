@@ -246,7 +246,7 @@ fn files(profile: &Profile) -> Result<(), Failure> {
     assert_eq!(loaded.key_averages(Group::Operator).table(), profile.key_averages(Group::Operator).table());
     // Spans of a stream that overlap are no profile.
     let mut damaged: Json = serde_json::from_slice(&std::fs::read(&path)?)?;
-    damaged["device_spans"][0]["duration_ns"] = Json::from(u64::MAX / 4);
+    damaged["device_spans"][0]["duration_ns"] = Json::from(1u64 << 50);
     std::fs::write(&path, damaged.to_string())?;
     let error = Profile::load(&path).unwrap_err().to_string();
     assert!(error.contains("a kernel on a device"), "{error}");
