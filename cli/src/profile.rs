@@ -345,6 +345,7 @@ fn with_limits(profile: Profile, wanted: bool) -> Profile {
     let limits = match measured {
         Some(limits) if limits.gflop_s > 0.0 => limits,
         measured => {
+            eprintln!("note: the profile has no limits; shares are of those of this machine");
             let devices = measured.map(|limits| limits.devices).unwrap_or_default();
             Limits { devices, ..Limits::of_this_machine() }
         }
