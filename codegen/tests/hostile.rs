@@ -1,5 +1,8 @@
 //! Hostile files get an error with a span, in bounded time and memory.
 
+#[path = "hostile/expressions.rs"]
+mod expressions;
+
 use std::time::{Duration, Instant};
 
 use opsmith_codegen::check_text;

@@ -20,6 +20,8 @@ mod documented;
 mod kernels;
 #[path = "tidy/links.rs"]
 mod links;
+#[path = "tidy/parsing.rs"]
+mod parsing;
 #[path = "tidy/sizes.rs"]
 mod sizes;
 

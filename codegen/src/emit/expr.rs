@@ -351,7 +351,7 @@ impl Emit<'_> {
 /// The Rust function behind a scalar function.
 pub(super) fn function_path(model: &Model, config: &Config, id: FunctionId) -> TokenStream {
     let function = &model.functions[id.0];
-    let path: syn::Path = match syn::parse_str(&function.rust) {
+    let path = match syn::parse_str::<syn::Path>(&function.rust) {
         Ok(path) => path,
         Err(error) => return error.to_compile_error(),
     };

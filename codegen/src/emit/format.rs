@@ -178,7 +178,7 @@ fn macro_rules(definition: &syn::ItemMacro) -> Option<String> {
     while written.contains(&dollar) {
         dollar.push('_');
     }
-    let mut block: syn::Block = syn::parse2(without_dollars(body.stream(), &dollar)).ok()?;
+    let mut block = syn::parse2::<syn::Block>(without_dollars(body.stream(), &dollar)).ok()?;
     Plain.visit_block_mut(&mut block);
     let function: syn::File = syn::parse_quote!(fn body() #block);
     let formatted = prettyplease::unparse(&function);

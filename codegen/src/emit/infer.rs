@@ -155,7 +155,7 @@ fn by_function(
     start: &TokenStream,
     compute: &Ident,
 ) -> TokenStream {
-    let path: syn::Path = match syn::parse_str(path) {
+    let path = match syn::parse_str::<syn::Path>(path) {
         Ok(path) => path,
         Err(error) => return error.to_compile_error(),
     };
@@ -292,7 +292,7 @@ fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     let name = part_name(op, "view");
     let list = Taken::by(op, conditions(op)).free("args");
     let bindings = bind::all(&op.args, &list);
-    let path: syn::Path = match syn::parse_str(path) {
+    let path = match syn::parse_str::<syn::Path>(path) {
         Ok(path) => path,
         Err(error) => return error.to_compile_error(),
     };
@@ -361,7 +361,7 @@ fn host(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     let name = part_name(op, "host");
     let list = Taken::by(op, conditions(op)).free("args");
     let bindings = bind::all(&op.args, &list);
-    let path: syn::Path = match syn::parse_str(path) {
+    let path = match syn::parse_str::<syn::Path>(path) {
         Ok(path) => path,
         Err(error) => return error.to_compile_error(),
     };

@@ -1,9 +1,11 @@
 //! Expression text to a syntax tree, with byte ranges for carets.
 //!
 //! In: text of any origin. Out: a tree that is shallow enough for recursion in every stage, or the error in the text.
+//! Every stage that wants the tree of a text of a spec asks here: the depth is known before the parser recurses.
 
 use std::ops::Range;
 
+use proc_macro2::{Spacing, TokenStream, TokenTree, token_stream};
 use syn::spanned::Spanned;
 
 /// Byte ranges of expressions and tokens in the parsed text.
@@ -61,41 +63,40 @@ pub enum ParseError {
 /// # Errors
 /// If the text is not one Rust expression, or is too deep for later stages.
 pub fn parse(text: &str, places: &Places<'_>) -> Result<syn::Expr, ParseError> {
-    let shape = Shape::of(text);
-    if let Some((offset, bracket)) = shape.unmatched {
-        return Err(ParseError::Bracket(offset..offset + bracket.len_utf8(), bracket));
+    if text.len() > MAX_BYTES {
+        return Err(ParseError::TooDeep(format!("{MAX_BYTES} bytes")));
     }
-    if let Some(offset) = shape.open_text {
-        let message = "this text is never closed".to_owned();
-        return Err(ParseError::Syntax {
-            message,
-            hint: Some("add the closing `\"`"),
-            range: offset..offset + 1,
-        });
-    }
+    unclosed(text)?;
+    let syntax = |error: &syn::Error| syntax_error(text, places, error);
+    let tokens = text.parse::<TokenStream>().map_err(|error| syntax(&error.into()))?;
+    let shape = Shape::of(tokens.clone());
     let limits = [
         (shape.nesting, MAX_NESTING, "brackets, signs and branches inside each other"),
         (shape.parts, MAX_PARTS, "parts in a row"),
-        (text.len(), MAX_BYTES, "bytes"),
     ];
     if let Some((_, limit, what)) = limits.into_iter().find(|(found, limit, _)| found > limit) {
         return Err(ParseError::TooDeep(format!("{limit} {what}")));
     }
-    syn::parse_str::<syn::Expr>(text).map_err(|error| {
-        let message = error.to_string();
-        let span = error.span();
-        let range = places.offset(span.start())..places.offset(span.end());
-        let range = match () {
-            // The parser gives no position for the end of its input.
-            () if message.starts_with("unexpected end of input") => {
-                text.trim_end().len()..text.trim_end().len()
-            }
-            () if range.is_empty() => range.start..next_boundary(text, range.start),
-            () => range,
-        };
-        let hint = FOREIGN.iter().find(|(spelling, _)| text.contains(spelling)).map(|(_, hint)| *hint);
-        ParseError::Syntax { message, hint, range }
-    })
+    syn::parse2::<syn::Expr>(tokens).map_err(|error| syntax(&error))
+}
+
+/// The tree of a text whose mistakes another stage reports; `None` if it has one.
+pub fn tree(text: &str) -> Option<syn::Expr> {
+    parse(text, &Places::new(text)).ok()
+}
+
+fn syntax_error(text: &str, places: &Places<'_>, error: &syn::Error) -> ParseError {
+    let message = error.to_string();
+    let span = error.span();
+    let range = places.offset(span.start())..places.offset(span.end());
+    let range = match () {
+        // The parser gives no position for the end of its input.
+        () if message.starts_with("unexpected end of input") => text.trim_end().len()..text.trim_end().len(),
+        () if range.is_empty() => range.start..next_boundary(text, range.start),
+        () => range,
+    };
+    let hint = FOREIGN.iter().find(|(spelling, _)| text.contains(spelling)).map(|(_, hint)| *hint);
+    ParseError::Syntax { message, hint, range }
 }
 
 /// The end of the character at `start`.
@@ -125,125 +126,136 @@ const MAX_BYTES: usize = 32 << 10;
 /// Words that precede an expression, each one level deeper in the tree.
 const PREFIX_WORDS: [&str; 12] =
     ["if", "match", "return", "break", "move", "async", "yield", "loop", "while", "for", "unsafe", "static"];
+/// Words that are no operand, so that a sign after one is a prefix.
+const OTHER_WORDS: [&str; 9] = ["as", "let", "mut", "ref", "in", "else", "const", "dyn", "impl"];
+/// Symbols that precede an operand, each one level deeper in the tree.
+const PREFIX_SIGNS: [char; 7] = ['-', '!', '*', '&', '|', '.', '<'];
 
-/// Properties of a text that are known without parsing.
+/// Refuses a bracket without its pair, at its place, and a text that is never closed.
+fn unclosed(text: &str) -> Result<(), ParseError> {
+    let bracket = |(offset, bracket): (usize, char)| {
+        Err(ParseError::Bracket(offset..offset + bracket.len_utf8(), bracket))
+    };
+    let mut open: Vec<(usize, char)> = Vec::new();
+    let mut rest = text.char_indices();
+    while let Some((offset, character)) = rest.next() {
+        match character {
+            '"' if !skip_text(&mut rest) => {
+                return Err(ParseError::Syntax {
+                    message: "this text is never closed".to_owned(),
+                    hint: Some("add the closing `\"`"),
+                    range: offset..offset + 1,
+                });
+            }
+            '(' | '[' | '{' => open.push((offset, character)),
+            ')' | ']' | '}' => {
+                let pair = match character {
+                    ')' => '(',
+                    ']' => '[',
+                    _ => '{',
+                };
+                match open.pop() {
+                    Some((_, found)) if found == pair => {}
+                    Some(found) => return bracket(found),
+                    None => return bracket((offset, character)),
+                }
+            }
+            _ => {}
+        }
+    }
+    open.pop().map_or(Ok(()), bracket)
+}
+
+/// Skips the rest of a text in quotes; false if it has no end.
+fn skip_text(rest: &mut std::str::CharIndices<'_>) -> bool {
+    while let Some((_, inside)) = rest.next() {
+        match inside {
+            '\\' => _ = rest.next(),
+            '"' => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// How deep the tree of some tokens can be, known without parsing them.
 #[derive(Default)]
 struct Shape {
     /// An upper bound of the nesting depth of brackets and prefixes.
     nesting: usize,
     /// An upper bound of the tree's depth due to chains of operators and methods.
     parts: usize,
-    unmatched: Option<(usize, char)>,
-    open_text: Option<usize>,
 }
 
-/// An open bracket, with the parts in it since the last comma or semicolon.
+/// The rest of the tokens in a bracket, with the parts since its last comma or semicolon.
 struct Level {
-    bracket: (usize, char),
+    rest: token_stream::IntoIter,
     parts: usize,
     prefixes: usize,
 }
 
+impl Level {
+    fn new(tokens: TokenStream) -> Level {
+        Level { rest: tokens.into_iter(), parts: 0, prefixes: 0 }
+    }
+}
+
 impl Shape {
-    fn of(text: &str) -> Shape {
+    /// Counts tokens rather than characters, so that no comment or quote hides a bracket.
+    fn of(tokens: TokenStream) -> Shape {
         let mut shape = Shape::default();
-        let mut levels = vec![Level { bracket: (0, ' '), parts: 0, prefixes: 0 }];
+        let mut levels = vec![Level::new(tokens)];
         let (mut parts, mut prefixes) = (0, 0);
         // A sign after an operand is a binary operator, not a prefix.
         let mut after_operand = false;
-        let mut rest = text.char_indices().peekable();
-        while let Some((offset, character)) = rest.next() {
-            match character {
-                '"' => {
-                    let mut closed = false;
-                    while let Some((_, inside)) = rest.next() {
-                        match inside {
-                            '\\' => _ = rest.next(),
-                            '"' => {
-                                closed = true;
-                                break;
-                            }
-                            _ => {}
-                        }
-                    }
-                    if !closed {
-                        shape.open_text = Some(offset);
-                        return shape;
-                    }
-                    after_operand = true;
-                }
-                '(' | '[' | '{' => {
-                    // A call or an index extends the chain by one part.
-                    if let Some(level) = levels.last_mut() {
-                        level.parts += 1;
-                        parts += 1;
-                    }
-                    levels.push(Level { bracket: (offset, character), parts: 0, prefixes: 0 });
-                    after_operand = false;
-                }
-                ')' | ']' | '}' => {
-                    let open = match character {
-                        ')' => '(',
-                        ']' => '[',
-                        _ => '{',
-                    };
-                    match levels.last() {
-                        Some(level) if level.bracket.1 == open && levels.len() > 1 => {
-                            parts -= level.parts;
-                            prefixes -= level.prefixes;
-                            levels.pop();
-                            after_operand = true;
-                        }
-                        Some(level) if levels.len() > 1 => {
-                            shape.unmatched = Some(level.bracket);
-                            return shape;
-                        }
-                        _ => {
-                            shape.unmatched = Some((offset, character));
-                            return shape;
-                        }
-                    }
-                }
-                ',' | ';' => {
-                    if let Some(level) = levels.last_mut() {
-                        parts -= std::mem::take(&mut level.parts);
-                        prefixes -= std::mem::take(&mut level.prefixes);
-                    }
-                    after_operand = false;
-                }
-                character if character.is_whitespace() => continue,
-                _ => {
-                    let word = word_at(text, offset);
-                    (1..word.chars().count()).for_each(|_| _ = rest.next());
-                    let is_sign = matches!(character, '-' | '!' | '*' | '&' | '|') && !after_operand;
-                    let is_prefix = is_sign || PREFIX_WORDS.contains(&word);
-                    after_operand = !is_prefix && character.is_alphanumeric();
-                    if let Some(level) = levels.last_mut() {
-                        level.parts += 1;
-                        parts += 1;
-                        level.prefixes += usize::from(is_prefix);
-                        prefixes += usize::from(is_prefix);
-                    }
-                }
+        while let Some(level) = levels.last_mut() {
+            let Some(token) = level.rest.next() else {
+                parts -= level.parts;
+                prefixes -= level.prefixes;
+                levels.pop();
+                after_operand = true;
+                continue;
+            };
+            if matches!(&token, TokenTree::Punct(punct) if matches!(punct.as_char(), ',' | ';')) {
+                parts -= std::mem::take(&mut level.parts);
+                prefixes -= std::mem::take(&mut level.prefixes);
+                after_operand = false;
+                continue;
+            }
+            let is_prefix = is_prefix(&token, after_operand);
+            after_operand = match &token {
+                TokenTree::Ident(word) => !is_prefix && OTHER_WORDS.iter().all(|other| word != other),
+                TokenTree::Literal(_) => true,
+                TokenTree::Group(_) | TokenTree::Punct(_) => false,
+            };
+            // A call or an index extends the chain by one part as well.
+            level.parts += 1;
+            parts += 1;
+            level.prefixes += usize::from(is_prefix);
+            prefixes += usize::from(is_prefix);
+            if let TokenTree::Group(group) = token {
+                levels.push(Level::new(group.stream()));
             }
             shape.parts = shape.parts.max(parts + levels.len());
             shape.nesting = shape.nesting.max(levels.len() - 1 + prefixes);
-        }
-        if levels.len() > 1 {
-            shape.unmatched = levels.last().map(|level| level.bracket);
+            if shape.nesting > MAX_NESTING || shape.parts > MAX_PARTS {
+                break;
+            }
         }
         shape
     }
 }
 
-/// The word or symbol that starts at an offset.
-fn word_at(text: &str, offset: usize) -> &str {
-    let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    let rest = &text[offset..];
-    match rest.find(|character| !is_word(character)) {
-        Some(0) => &rest[..next_boundary(rest, 0)],
-        Some(end) => &rest[..end],
-        None => rest,
+/// Whether the rest of the expression stands inside what a token begins.
+fn is_prefix(token: &TokenTree, after_operand: bool) -> bool {
+    match token {
+        TokenTree::Ident(word) => PREFIX_WORDS.iter().any(|prefix| word == prefix),
+        // An assignment and a bound pattern hold all that follows; `==` and `<=` do not.
+        TokenTree::Punct(sign) if after_operand => {
+            sign.as_char() == '@' || (sign.as_char() == '=' && sign.spacing() == Spacing::Alone)
+        }
+        TokenTree::Punct(sign) => PREFIX_SIGNS.contains(&sign.as_char()),
+        TokenTree::Group(_) | TokenTree::Literal(_) => false,
     }
 }
 

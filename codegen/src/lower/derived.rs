@@ -11,7 +11,7 @@ use super::infer::{Expressions, output_element};
 use super::symbolic::{Domain, Known, Lacking, Missing, Signature, Slope, Sym, Writer};
 use crate::diagnostics::{Diagnostic, Diagnostics, catalogue};
 use crate::expr::check::{Mode, Scope, check};
-use crate::expr::path;
+use crate::expr::{parse, path};
 use crate::model::expr::{Expr, ExprKind};
 use crate::model::{
     Arg, Backends, Body, Derivative, Element, Function, FunctionReturn, Infer, Kind, Op, Role, Ty,
@@ -30,7 +30,7 @@ pub(super) fn complete(
     let Some(output) = infer.and_then(|infer| output_element(&infer.dtypes[0], &infer.compute)) else {
         return;
     };
-    let tree = syn::parse_str(text.as_str()).ok();
+    let tree = parse::tree(text.as_str());
     let Some(tree) = tree.filter(|_| op.outputs[0].differentiable && can_flow(output, body)) else { return };
     let functions = expressions.table.functions();
     let names = |complex: bool| Names { op, output, functions, complex };
@@ -259,7 +259,7 @@ impl Names<'_> {
 }
 
 fn algebra(text: &str) -> Option<Sym> {
-    Sym::read(&syn::parse_str(text).ok()?)
+    Sym::read(&parse::tree(text)?)
 }
 
 impl Known for Names<'_> {

@@ -8,12 +8,13 @@ use opsmith_core::rules::DTypeRule;
 use opsmith_core::{DType, DTypeSet};
 use syn::visit::{self, Visit};
 
+use crate::expr::parse;
 use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Function, FunctionReturn, Kind, Ty};
 
 /// The rule, over the arguments that determine a dtype.
 pub(super) fn dtype(text: &str, functions: &[Function], operands: Vec<Expr>) -> Expr {
-    let tree = syn::parse_str::<syn::Expr>(text).ok();
+    let tree = parse::tree(text);
     let find = |name: &str| functions.iter().find(|function| function.name == name);
     let alone = matches!(operands.as_slice(), [only] if only.ty.is_tensor());
     let result = tree.as_ref().map_or(FunctionReturn::Element, |tree| result(tree, &find));

@@ -7,6 +7,7 @@ use opsmith_core::DType;
 
 use super::Context;
 use crate::diagnostics::catalogue;
+use crate::expr::parse::{self, ParseError};
 use crate::model::{Arg, Fill, Kind, Op, Sample, SampleTensor, SampleValue};
 use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
@@ -70,7 +71,11 @@ fn argument(context: &mut Context<'_>, op: &Op, key: &Key, value: &Node) -> Opti
     let arg = &op.args[index];
     match read(arg, &written(value)) {
         Ok(value) => Some((index, value)),
-        Err(why) => {
+        Err(Unreadable::TooDeep(what)) => {
+            context.push(catalogue::expression_too_deep(value.span, &what));
+            None
+        }
+        Err(Unreadable::Other(why)) => {
             let ty = arg.ty.to_string();
             context.push(catalogue::sample_value(value.span, &arg.name, &ty, &why));
             None
@@ -87,30 +92,45 @@ fn written(node: &Node) -> String {
     }
 }
 
-fn read(arg: &Arg, text: &str) -> Result<SampleValue, String> {
+/// The reason why a text is not a value.
+enum Unreadable {
+    /// It has more than the text names.
+    TooDeep(String),
+    /// What is wrong with the value, perhaps with a hint after `; `.
+    Other(String),
+}
+
+fn read(arg: &Arg, text: &str) -> Result<SampleValue, Unreadable> {
     if arg.ty.optional && text.trim() == "None" {
         return Ok(SampleValue::None);
     }
     if arg.ty.kind == Kind::Str {
         return Ok(SampleValue::Str(text.to_owned()));
     }
-    let expr: syn::Expr = syn::parse_str(text).map_err(|_| "cannot be read".to_owned())?;
+    let expr = parse::parse(text, &parse::Places::new(text)).map_err(|error| match error {
+        ParseError::TooDeep(what) => Unreadable::TooDeep(what),
+        ParseError::Bracket(..) | ParseError::Syntax { .. } => Unreadable::Other("cannot be read".to_owned()),
+    })?;
+    of_type(arg, &expr).map_err(Unreadable::Other)
+}
+
+fn of_type(arg: &Arg, expr: &syn::Expr) -> Result<SampleValue, String> {
     match &arg.ty.kind {
-        Kind::Tensor => tensor(&expr).map(SampleValue::Tensor),
+        Kind::Tensor => tensor(expr).map(SampleValue::Tensor),
         Kind::Tensors => {
-            let tensors = items(&expr)?.map(|item| tensor(item).map(Some));
+            let tensors = items(expr)?.map(|item| tensor(item).map(Some));
             tensors.collect::<Result<_, _>>().map(SampleValue::Tensors)
         }
         Kind::OptionalTensors => {
             let one = |item| if is_none(item) { Ok(None) } else { tensor(item).map(Some) };
-            items(&expr)?.map(one).collect::<Result<_, _>>().map(SampleValue::Tensors)
+            items(expr)?.map(one).collect::<Result<_, _>>().map(SampleValue::Tensors)
         }
         // One number is repeated to the declared length.
-        Kind::Ints(Some(length)) if integer(&expr).is_ok() => {
-            integer(&expr).map(|value| SampleValue::List(vec![SampleValue::Int(value); *length as usize]))
+        Kind::Ints(Some(length)) if integer(expr).is_ok() => {
+            integer(expr).map(|value| SampleValue::List(vec![SampleValue::Int(value); *length as usize]))
         }
         kind => {
-            let value = plain(kind, &expr)?;
+            let value = plain(kind, expr)?;
             match (kind, &value) {
                 (Kind::Ints(Some(length)), SampleValue::List(items))
                     if *length > 1 && items.len() != *length as usize =>

@@ -120,7 +120,7 @@ impl Emit<'_> {
                 quote!(#module::#function(#(#args),*)?)
             }
             ExprKind::Native(path, args) => {
-                let path: syn::Path = syn::parse_str(path).expect("checked as a path");
+                let path = syn::parse_str::<syn::Path>(path).expect("checked as a path");
                 let args = args.iter().map(|arg| self.borrowed(arg));
                 quote!(kernels::#path(#(#args),*)?)
             }

@@ -62,7 +62,7 @@ impl Known for Table {
 }
 
 fn read(text: &str) -> Sym {
-    Sym::read(&syn::parse_str(text).unwrap()).unwrap()
+    Sym::read(&crate::expr::parse::tree(text).unwrap()).unwrap()
 }
 
 fn formula(text: &str, by: &str) -> String {

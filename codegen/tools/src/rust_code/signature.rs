@@ -23,7 +23,7 @@ pub(super) struct Wanted {
 impl Wanted {
     /// A function of these type parameters and parameters.
     pub fn new(generics: usize, parameters: Vec<TokenStream>) -> Wanted {
-        let parameters = parameters.into_iter().map(|tokens| syn::parse2(tokens).ok()).collect();
+        let parameters = parameters.into_iter().map(|tokens| syn::parse2::<Type>(tokens).ok()).collect();
         Wanted { generics: (generics > 0).then_some(generics), parameters, dtypes: Vec::new() }
     }
 
