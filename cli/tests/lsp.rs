@@ -164,6 +164,30 @@ fn cancelled_and_outdated_requests_are_dropped() {
 }
 
 #[test]
+fn what_was_asked_before_the_end_is_answered() {
+    let mut editor = Editor::start();
+    editor.open("ops.yaml");
+    let params = editor.at_words("ops.yaml", "grad.m^ul(result)");
+    let message = |id: i64, method: &str, params: &Value| {
+        let text = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
+        format!("Content-Length: {}\r\n\r\n{text}", text.len())
+    };
+    // In one write, so that the server sees all before it answers any.
+    let hovers = (901..906).map(|id| message(id, "textDocument/hover", &params));
+    let all =
+        hovers.chain([message(906, "shutdown", &Value::Null), message(907, "textDocument/hover", &params)]);
+    editor.write(all.collect::<String>().as_bytes());
+    let answers: Vec<Value> = (0..7)
+        .map(|_| editor.next(|message| message["id"].as_i64().is_some_and(|id| (901..908).contains(&id))))
+        .collect();
+    let ids: Vec<i64> = answers.iter().filter_map(|answer| answer["id"].as_i64()).collect();
+    assert_eq!(ids, (901..908).collect::<Vec<_>>());
+    assert!(answers[..5].iter().all(|answer| answer["result"]["contents"].is_object()), "{answers:#?}");
+    assert_eq!(answers[6]["error"]["code"], -32600);
+    editor.tell("exit", Value::Null);
+}
+
+#[test]
 fn bad_messages_end_nothing() {
     let mut editor = Editor::spawn(folder(), &[]);
     assert_eq!(editor.refused("textDocument/hover", json!({}))["code"], -32002);
@@ -180,6 +204,14 @@ fn bad_messages_end_nothing() {
         editor.write(bytes.as_bytes());
         let answer = editor.next(|message| message.get("error").is_some() && message["id"].is_null());
         assert_eq!(answer["error"]["code"], code, "{bytes}");
+    }
+    for id in [json!(null), json!(1.5), json!(true), json!([1]), json!(1_u64 << 40)] {
+        let request =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "textDocument/hover", "params": {} }).to_string();
+        editor.write(format!("Content-Length: {}\r\n\r\n{request}", request.len()).as_bytes());
+        let known = if id.is_u64() { &id } else { &Value::Null };
+        let answer = editor.next(|message| message.get("error").is_some() && message["id"] == *known);
+        assert_eq!(answer["error"]["code"], -32600, "{request}");
     }
     assert_eq!(editor.refused("no/method", json!({}))["code"], -32601);
     assert_eq!(editor.refused("textDocument/hover", json!({ "position": 1 }))["code"], -32602);
@@ -212,6 +244,42 @@ fn hostile_texts_get_the_limits_of_the_checker() {
     assert!(found.iter().any(|found| found["code"] == "E0001"), "{found:#?}");
     assert_eq!(editor.ask("textDocument/hover", params), Value::Null);
     let text = editor.text("ops.yaml");
+    editor.change("ops.yaml", &text);
+    assert_eq!(editor.diagnostics("ops.yaml"), Vec::<Value>::new());
+    assert_eq!(editor.end(), Some(0));
+}
+
+#[test]
+fn expressions_without_end_are_mistakes() {
+    let mut editor = Editor::start();
+    editor.open("ops.yaml");
+    let text = editor.text("ops.yaml");
+    let line =
+        text.lines().position(|line| line.contains("pointwise: exp(width * self)")).expect("it is there");
+    for (before, after) in [
+        ("(", ")"),
+        ("[", "]"),
+        ("!", ""),
+        ("-", ""),
+        ("if true {", "} else {1}"),
+        ("|x| ", ""),
+        ("", ".f()"),
+    ] {
+        for count in [70, 700, 20_000] {
+            let deep = format!("\"{}self{}\"", before.repeat(count), after.repeat(count));
+            editor.change("ops.yaml", &text.replacen("exp(width * self)", &deep, 1));
+            let found = editor.diagnostics("ops.yaml");
+            let deep = found.iter().find(|found| found["code"] == "E0316" || count == 70);
+            let deep = deep.unwrap_or_else(|| panic!("{before}…{after} × {count}: {found:#?}"));
+            assert!(count == 70 || deep["range"]["start"]["line"] == line, "{deep}");
+        }
+        let params = json!({ "textDocument": { "uri": editor.uri("ops.yaml") }, "position": { "line": line, "character": 40 } });
+        for method in ["hover", "completion", "definition", "documentHighlight"] {
+            editor.ask(&format!("textDocument/{method}"), params.clone());
+        }
+        let params = json!({ "textDocument": { "uri": editor.uri("ops.yaml") }, "options": { "tabSize": 2, "insertSpaces": true } });
+        editor.ask("textDocument/formatting", params);
+    }
     editor.change("ops.yaml", &text);
     assert_eq!(editor.diagnostics("ops.yaml"), Vec::<Value>::new());
     assert_eq!(editor.end(), Some(0));

@@ -154,10 +154,12 @@ impl<'a> Server<'a> {
                 refuse(request.id, ErrorCode::InvalidRequest, "`initialize` was sent already")
             }
             (Phase::Running, "shutdown") => {
-                self.phase = Phase::ShutDown;
+                // What was asked before is answered before, of the texts that have arrived.
+                self.check()?;
                 for request in std::mem::take(&mut self.waiting) {
-                    refuse(request.id, ErrorCode::RequestCanceled, "the server is shut down")?;
+                    self.answer(request)?;
                 }
+                self.phase = Phase::ShutDown;
                 transport::write(&Response::new_ok(request.id, Value::Null).into())
             }
             (Phase::Running, _) => {

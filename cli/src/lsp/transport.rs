@@ -100,8 +100,16 @@ fn parse(bytes: &[u8]) -> ServerEvent {
             return ServerEvent::Malformed { id: Value::Null, code: PARSE_ERROR, message: error.to_string() };
         }
     };
-    let id = Some(&value["id"]).filter(|id| id.is_number() || id.is_string()).cloned().unwrap_or_default();
-    let kind = ["method", "result", "error"].into_iter().any(|key| value.get(key).is_some());
+    // An answer names the request by its `id`, if that is one.
+    let is_id = |id: &Value| id.is_string() || id.is_i64() || id.is_u64();
+    let id = Some(&value["id"]).filter(|id| is_id(id)).cloned().unwrap_or_default();
+    let is_request = value.get("method").is_some();
+    // With any `id` at all it is no notification, which would be left out in silence.
+    if is_request && value.get("id").is_some() && !is_readable(&id) {
+        let message = "the `id` of a request is a text or an integer of 32 bits".to_owned();
+        return ServerEvent::Malformed { id, code: INVALID_REQUEST, message };
+    }
+    let kind = is_request || ["result", "error"].into_iter().any(|key| value.get(key).is_some());
     match serde_json::from_value(value) {
         Ok(message) if kind => ServerEvent::Message(message),
         _ => {
@@ -109,6 +117,11 @@ fn parse(bytes: &[u8]) -> ServerEvent {
             ServerEvent::Malformed { id, code: INVALID_REQUEST, message }
         }
     }
+}
+
+/// Whether an `id` is one that the protocol allows.
+fn is_readable(id: &Value) -> bool {
+    id.is_string() || id.as_i64().is_some_and(|id| i32::try_from(id).is_ok())
 }
 
 /// Writes a message.
