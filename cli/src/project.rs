@@ -26,6 +26,9 @@ pub struct BuildsOn {
 impl BuildsOn {
     /// The configuration for a spec. Messages use the user's spelling of its path.
     pub fn config(&self, spec: &Path) -> Result<Config> {
+        std::iter::once(spec)
+            .chain(self.builds_on.iter().map(PathBuf::as_path))
+            .try_for_each(refuse_folder)?;
         let file = if self.stand_alone { None } else { manifest_of(spec)? };
         // A spec outside any crate is generated like the stock library's.
         let mut config = if file.is_some() { Config::new(spec) } else { Config::stock(spec) };
@@ -51,6 +54,30 @@ impl BuildsOn {
         }
         Ok(config)
     }
+}
+
+/// Refuses a folder in the place of a spec, and names the spec in it.
+fn refuse_folder(spec: &Path) -> Result<()> {
+    if !spec.is_dir() {
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(spec).with_context(|| format!("cannot read {}", spec.display()))?;
+    let mut found: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|file| is_spec(file)).collect();
+    // The usual name first.
+    found.sort_by_key(|file| (!file.ends_with("ops.yaml"), file.clone()));
+    let cure = match found.first() {
+        Some(file) => format!("name the spec in it: {}", file.display()),
+        None => "name a spec, a file that starts with `edition: 1`; this folder has none".to_owned(),
+    };
+    bail!("{} is a folder; {cure}", spec.display())
+}
+
+/// Whether a file says its edition, as each file of a spec does.
+fn is_spec(file: &Path) -> bool {
+    let is_yaml = file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    let says_edition = |text: String| text.lines().any(|line| line.starts_with("edition:"));
+    is_yaml && std::fs::read_to_string(file).is_ok_and(says_edition)
 }
 
 /// The manifest of the package that contains a file; `None` if there is none.

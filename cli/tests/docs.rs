@@ -113,6 +113,51 @@ fn refusals_say_the_cure() {
 }
 
 #[test]
+fn a_folder_is_no_spec_and_the_one_in_it_is_named() {
+    let folder = Folder::new("folder");
+    let site = folder.path("site");
+    let docs = |spec: &str| opsmith(&["docs", spec, "--stand-alone", "-o", &site]);
+    let here = folder.0.display().to_string();
+    fs::write(folder.path("a.yaml"), SPEC).unwrap();
+    fs::write(folder.path("0.yaml"), "compose: 1\n").unwrap();
+    let said =
+        |file: &str| format!("error: {here} is a folder; name the spec in it: {}\n", folder.path(file));
+    docs(&here).assert(2, "", &said("ops.yaml"));
+    opsmith(&["check", &here]).assert(2, "", &said("ops.yaml"));
+    opsmith(&["check", &folder.path("a.yaml"), "--builds-on", &here]).assert(2, "", &said("ops.yaml"));
+    fs::remove_file(folder.path("ops.yaml")).unwrap();
+    docs(&here).assert(2, "", &said("a.yaml"));
+    fs::remove_file(folder.path("a.yaml")).unwrap();
+    let none = "name a spec, a file that starts with `edition: 1`; this folder has none";
+    docs(&here).assert(2, "", &format!("error: {here} is a folder; {none}\n"));
+    assert!(!folder.has("site"));
+}
+
+#[test]
+fn a_document_that_is_no_text_is_named_before_anything_is_written() {
+    let folder = Folder::new("bytes");
+    fs::create_dir_all(folder.path("docs/guide")).unwrap();
+    fs::write(folder.path("README.md"), "# One\n").unwrap();
+    assert_eq!(folder.docs(&[]).status, Some(0));
+    let before = fs::read(folder.path("site/everything.json")).unwrap();
+    fs::write(folder.path("ops.yaml"), SPEC.replace("twice", "double")).unwrap();
+    // A document, and the file that lists documents.
+    for file in ["docs/bytes.md", "docs/guide/index.md"] {
+        fs::write(folder.path(file), b"# On\xe9\n").unwrap();
+        let cure = "is no UTF-8 text; save it as UTF-8, or move it out of the guide";
+        folder.docs(&[]).assert(
+            2,
+            "",
+            &format!("error: {}, a document of the guide, {cure}\n", folder.path(file)),
+        );
+        fs::remove_file(folder.path(file)).unwrap();
+    }
+    assert!(!folder.has("site/ops/double.html"));
+    assert_eq!(fs::read(folder.path("site/everything.json")).unwrap(), before);
+    assert_eq!(folder.docs(&[]).status, Some(0));
+}
+
+#[test]
 fn changes_since_earlier_specs() {
     let folder = Folder::new("changes");
     fs::write(folder.path("old.yaml"), SPEC.replace("twice", "double")).unwrap();

@@ -49,16 +49,15 @@ impl Guide {
                 listed
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => found_in(folder),
-            Err(error) => return Err(format!("cannot read {}: {error}", folder.join(INDEX).display())),
+            Err(error) => return Err(unreadable(&folder.join(INDEX), &error)),
         };
         let mut seen = BTreeSet::new();
         listed.retain(|(path, _)| seen.insert(path.clone()));
         let mut names = FileNames::default();
         let mut documents = Vec::new();
         for (path, part) in listed {
-            let text = std::fs::read_to_string(folder.join(&path)).map_err(|error| {
-                format!("cannot read {}, which the guide has: {error}", folder.join(&path).display())
-            })?;
+            let file = folder.join(&path);
+            let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
             let page = format!("guide/{}.html", names.add(&name_of(&path)));
             documents.push(Document { title: title_of(&text, &path), page, path, text, part });
         }
@@ -80,6 +79,17 @@ impl Guide {
             }
         }
         parts
+    }
+}
+
+/// The reason why there is no site, and what to do.
+fn unreadable(file: &Path, error: &std::io::Error) -> String {
+    let file = file.display();
+    match error.kind() {
+        std::io::ErrorKind::InvalidData => format!(
+            "{file}, a document of the guide, is no UTF-8 text; save it as UTF-8, or move it out of the guide"
+        ),
+        _ => format!("cannot read {file}, which the guide has: {error}"),
     }
 }
 
