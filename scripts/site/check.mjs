@@ -1,6 +1,6 @@
 // Tests of a generated site in headless Chromium, from files. In: the folder of the site, the folder for screenshots. Out: a
 // line for each test; status 1 if one fails.
-import { existsSync, mkdirSync, readFileSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { accessible, check, close, errors, finish, open as openFile, requests, test } from "./browser.mjs";
@@ -24,22 +24,43 @@ const pages = {
 if (existsSync(join(site, "guide"))) pages.guide = first("guide", ["install", "readme"]);
 if (existsSync(join(site, "guide/commands.html"))) pages.commands = "guide/commands.html";
 
+// The operators whose pages are most likely to break: the five with most bytes, and of the others the five with the widest
+// table, a row's cells and the letters in them.
+const operators = readdirSync(join(site, "ops")).filter((file) => file.endsWith(".html")).map((file) => `ops/${file}`);
+const width = (page) => {
+  const rows = readFileSync(join(site, page), "utf8").matchAll(/<tr[ >].*?<\/tr>/gs);
+  const wide = (row) => row.replace(/<[^>]*>/g, "").length + 10 * [...row.matchAll(/<t[dh][ >]/g)].length;
+  return Math.max(0, ...[...rows].map(([row]) => wide(row)));
+};
+const most = (size, of) => {
+  const sized = of.map((page) => [size(page), page]);
+  return sized.sort(([a, first], [b, second]) => b - a || (first < second ? -1 : 1)).slice(0, 5).map(([, page]) => page);
+};
+const largest = most((page) => statSync(join(site, page)).size, operators);
+const widest = most(width, operators.filter((page) => !largest.includes(page)));
+
+const axe = (name, page, scheme, picture) => test(`axe, ${name}, ${scheme}`, async () => {
+  const tab = await open(page, { colorScheme: scheme });
+  if (picture) await tab.screenshot({ path: join(pictures, `${picture}-${scheme}.png`) });
+  await accessible(tab);
+  await close(tab);
+});
+const phone = (name, page, picture) => test(`no horizontal scroll at 360 pixels, ${name}`, async () => {
+  const tab = await open(page, { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
+  if (picture) await tab.screenshot({ path: join(pictures, `${picture}-phone.png`) });
+  const width = await tab.evaluate(() => document.scrollingElement.scrollWidth);
+  check(width <= 360, `the page is ${width} pixels wide`);
+  await close(tab);
+});
+
 for (const [kind, page] of Object.entries(pages)) {
-  for (const scheme of ["light", "dark"]) {
-    await test(`axe, ${kind}, ${scheme}`, async () => {
-      const tab = await open(page, { colorScheme: scheme });
-      await tab.screenshot({ path: join(pictures, `${kind}-${scheme}.png`) });
-      await accessible(tab);
-      await close(tab);
-    });
-  }
-  await test(`no horizontal scroll at 360 pixels, ${kind}`, async () => {
-    const tab = await open(page, { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
-    await tab.screenshot({ path: join(pictures, `${kind}-phone.png`) });
-    const width = await tab.evaluate(() => document.scrollingElement.scrollWidth);
-    check(width <= 360, `the page is ${width} pixels wide`);
-    await close(tab);
-  });
+  await axe(kind, page, "light", kind);
+  await axe(kind, page, "dark", kind);
+  await phone(kind, page, kind);
+}
+for (const page of [...largest, ...widest].filter((page) => !Object.values(pages).includes(page))) {
+  await axe(page, page, "light");
+  await phone(page, page);
 }
 
 await test("the search by keyboard: opens, forgives a mistake, moves, follows, closes", async () => {
