@@ -192,11 +192,35 @@ struct Level {
     rest: token_stream::IntoIter,
     parts: usize,
     prefixes: usize,
+    /// Angle brackets that are open, or signs of comparison.
+    angles: usize,
+    /// Whether the parameters of a closure are open.
+    in_params: bool,
+    /// The last sign, if it touches the next one.
+    before: Option<char>,
 }
 
 impl Level {
     fn new(tokens: TokenStream) -> Level {
-        Level { rest: tokens.into_iter(), parts: 0, prefixes: 0 }
+        Level { rest: tokens.into_iter(), parts: 0, prefixes: 0, angles: 0, in_params: false, before: None }
+    }
+
+    /// Whether an item of a list or a statement ends here. A comma between arguments of types or parameters of a closure
+    /// ends nothing: what follows stands inside.
+    fn ends(&mut self, token: &TokenTree, after_operand: bool) -> bool {
+        let before = self.before.take();
+        let TokenTree::Punct(sign) = token else { return false };
+        self.before = Some(sign.as_char()).filter(|_| sign.spacing() == Spacing::Joint);
+        match sign.as_char() {
+            '<' => self.angles += 1,
+            // Arrows close nothing.
+            '>' if matches!(before, Some('-' | '=')) => {}
+            '>' => self.angles = self.angles.saturating_sub(1),
+            '|' => self.in_params = !self.in_params && !after_operand,
+            ';' => (self.angles, self.in_params) = (0, false),
+            _ => {}
+        }
+        sign.as_char() == ';' || (sign.as_char() == ',' && self.angles == 0 && !self.in_params)
     }
 }
 
@@ -216,7 +240,7 @@ impl Shape {
                 after_operand = true;
                 continue;
             };
-            if matches!(&token, TokenTree::Punct(punct) if matches!(punct.as_char(), ',' | ';')) {
+            if level.ends(&token, after_operand) {
                 parts -= std::mem::take(&mut level.parts);
                 prefixes -= std::mem::take(&mut level.prefixes);
                 after_operand = false;
@@ -278,6 +302,7 @@ mod tests {
         let sum = |count: usize| format!("a{}", " + b * c".repeat(count));
         assert_eq!(parsed(&sum(60)), Ok(()));
         assert_eq!(parsed(&format!("({})", "f(a, b), ".repeat(1000))), Ok(()));
+        assert_eq!(parsed(&format!("({})", "a > b, |a, b| a | b, ".repeat(1000))), Ok(()));
         let endless = [
             sum(10_000),
             "(".repeat(100) + "a" + &")".repeat(100),
@@ -290,6 +315,14 @@ mod tests {
             format!("a{}", "()".repeat(5000)),
             "if a {} else ".repeat(5000) + "{}",
             "|a| ".repeat(5000) + "a",
+            "|a, b| ".repeat(1000) + "a",
+            format!("{}a{}", "f::<a, ".repeat(1000), ">".repeat(1000)),
+            format!("a as {}a{}", "A<a, ".repeat(1000), ">".repeat(1000)),
+            format!("a{}", " as fn(a) -> A<a, a>".repeat(1000)),
+            format!("a as {}a", "fn(a) -> ".repeat(1000)),
+            format!("{}a{}", "f::<fn() -> a, ".repeat(1000), ">".repeat(1000)),
+            format!("a as {}a", "&'a ".repeat(1000)),
+            format!("'\"' + {}a{} + '\"'", "(".repeat(1000), ")".repeat(1000)),
             format!("\"{}\"", "x".repeat(1 << 20)),
         ];
         for text in endless {
