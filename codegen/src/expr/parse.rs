@@ -1,11 +1,12 @@
 //! Expression text to a syntax tree, with byte ranges for carets.
 //!
-//! In: text of any origin. Out: a tree that is shallow enough for recursion in every stage, or the error in the text.
+//! In: text of any origin. Out: a tree that is shallow enough for recursion in every stage, or the error in the text. Files
+//! in Rust that a spec names are read here too, for the same reason.
 //! Every stage that wants the tree of a text of a spec asks here: the depth is known before the parser recurses.
 
 use std::ops::Range;
 
-use proc_macro2::{Spacing, TokenStream, TokenTree, token_stream};
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree, token_stream};
 use syn::spanned::Spanned;
 
 /// Byte ranges of expressions and tokens in the parsed text.
@@ -69,10 +70,10 @@ pub fn parse(text: &str, places: &Places<'_>) -> Result<syn::Expr, ParseError> {
     unclosed(text)?;
     let syntax = |error: &syn::Error| syntax_error(text, places, error);
     let tokens = text.parse::<TokenStream>().map_err(|error| syntax(&error.into()))?;
-    let shape = Shape::of(tokens.clone());
+    let shape = Shape::of(tokens.clone(), EXPRESSION);
     let limits = [
-        (shape.nesting, MAX_NESTING, "brackets, signs and branches inside each other"),
-        (shape.parts, MAX_PARTS, "parts in a row"),
+        (shape.nesting, EXPRESSION.nesting, "brackets, signs and branches inside each other"),
+        (shape.parts, EXPRESSION.parts, "parts in a row"),
     ];
     if let Some((_, limit, what)) = limits.into_iter().find(|(found, limit, _)| found > limit) {
         return Err(ParseError::TooDeep(format!("{limit} {what}")));
@@ -83,6 +84,16 @@ pub fn parse(text: &str, places: &Places<'_>) -> Result<syn::Expr, ParseError> {
 /// The tree of a text whose mistakes another stage reports; `None` if it has one.
 pub fn tree(text: &str) -> Option<syn::Expr> {
     parse(text, &Places::new(text)).ok()
+}
+
+/// The tree of a file in Rust that a spec names; `None` if it has mistakes, or is too deep for recursion.
+pub fn file(text: &str) -> Option<syn::File> {
+    let tokens = text.strip_prefix('\u{feff}').unwrap_or(text).parse::<TokenStream>().ok()?;
+    let shape = Shape::of(tokens.clone(), FILE);
+    if shape.nesting > FILE.nesting || shape.parts > FILE.parts {
+        return None;
+    }
+    syn::parse2::<syn::File>(tokens).ok()
 }
 
 fn syntax_error(text: &str, places: &Places<'_>, error: &syn::Error) -> ParseError {
@@ -116,10 +127,10 @@ const FOREIGN: &[(&str, &str)] = &[
     ("'", "text stands in `\"` quotes"),
 ];
 
-/// Maximal number of nested or chained parts of an expression.
-const MAX_PARTS: usize = 256;
-/// Deeper nesting would overflow the stack of the parser.
-const MAX_NESTING: usize = 64;
+/// The deepest trees that recursion may meet.
+const EXPRESSION: Shape = Shape { nesting: 64, parts: 256 };
+/// Programs are deeper than formulas, and only the parser recurses over all of one.
+const FILE: Shape = Shape { nesting: 128, parts: 2048 };
 /// Longer than any formula.
 const MAX_BYTES: usize = 32 << 10;
 
@@ -179,7 +190,7 @@ fn skip_text(rest: &mut std::str::CharIndices<'_>) -> bool {
 }
 
 /// How deep the tree of some tokens can be, known without parsing them.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Shape {
     /// An upper bound of the nesting depth of brackets and prefixes.
     nesting: usize,
@@ -198,24 +209,47 @@ struct Level {
     in_params: bool,
     /// The last sign, if it touches the next one.
     before: Option<char>,
+    /// Whether braces have just closed.
+    after_braces: bool,
 }
 
 impl Level {
     fn new(tokens: TokenStream) -> Level {
-        Level { rest: tokens.into_iter(), parts: 0, prefixes: 0, angles: 0, in_params: false, before: None }
+        Level {
+            rest: tokens.into_iter(),
+            parts: 0,
+            prefixes: 0,
+            angles: 0,
+            in_params: false,
+            before: None,
+            after_braces: false,
+        }
     }
 
     /// Whether an item of a list or a statement ends here. A comma between arguments of types or parameters of a closure
     /// ends nothing: what follows stands inside.
     fn ends(&mut self, token: &TokenTree, after_operand: bool) -> bool {
         let before = self.before.take();
-        let TokenTree::Punct(sign) = token else { return false };
+        let after_braces = std::mem::take(&mut self.after_braces);
+        let sign = match token {
+            TokenTree::Punct(sign) => sign,
+            // The first word of the next statement or item.
+            TokenTree::Ident(word) => {
+                return after_braces && !["else", "as", "in", "where"].iter().any(|other| word == other);
+            }
+            TokenTree::Group(group) => {
+                self.after_braces = group.delimiter() == Delimiter::Brace;
+                return false;
+            }
+            TokenTree::Literal(_) => return false,
+        };
         self.before = Some(sign.as_char()).filter(|_| sign.spacing() == Spacing::Joint);
         match sign.as_char() {
             '<' => self.angles += 1,
             // Arrows close nothing.
             '>' if matches!(before, Some('-' | '=')) => {}
             '>' => self.angles = self.angles.saturating_sub(1),
+            '#' if after_braces => return true,
             '|' => self.in_params = !self.in_params && !after_operand,
             ';' => (self.angles, self.in_params) = (0, false),
             _ => {}
@@ -225,8 +259,8 @@ impl Level {
 }
 
 impl Shape {
-    /// Counts tokens rather than characters, so that no comment or quote hides a bracket.
-    fn of(tokens: TokenStream) -> Shape {
+    /// Counts tokens rather than characters, so that no comment or quote hides a bracket; up to `most`.
+    fn of(tokens: TokenStream, most: Shape) -> Shape {
         let mut shape = Shape::default();
         let mut levels = vec![Level::new(tokens)];
         let (mut parts, mut prefixes) = (0, 0);
@@ -244,7 +278,6 @@ impl Shape {
                 parts -= std::mem::take(&mut level.parts);
                 prefixes -= std::mem::take(&mut level.prefixes);
                 after_operand = false;
-                continue;
             }
             let is_prefix = is_prefix(&token, after_operand);
             after_operand = match &token {
@@ -262,7 +295,7 @@ impl Shape {
             }
             shape.parts = shape.parts.max(parts + levels.len());
             shape.nesting = shape.nesting.max(levels.len() - 1 + prefixes);
-            if shape.nesting > MAX_NESTING || shape.parts > MAX_PARTS {
+            if shape.nesting > most.nesting || shape.parts > most.parts {
                 break;
             }
         }
@@ -327,6 +360,31 @@ mod tests {
         ];
         for text in endless {
             assert_eq!(parsed(&text), Err("too deep"), "{}", &text[..40]);
+        }
+    }
+
+    #[test]
+    fn files_are_as_deep_as_programs() {
+        let body = |text: String| file(&format!("pub fn f() {{ {text} }}")).is_some();
+        assert!(body("if a { b(); } if c { d() } else { e() } match x { A => {} B => {} }\n".repeat(1000)));
+        assert!(body("(".repeat(100) + "a" + &")".repeat(100)));
+        for deepest in [".f()".repeat(600), " + b".repeat(1000), " as fn() -> A".repeat(250)] {
+            assert!(body(format!("a{deepest}")), "{}", &deepest[..20]);
+        }
+        for deepest in ["!", "|a, b| ", "if a {} else ", "a = ", "return "] {
+            assert!(body(deepest.repeat(120) + "{}"), "{deepest}");
+        }
+        assert!(file(&"#[a] pub fn f() -> A<B, C> {}\nimpl A {}\n".repeat(1000)).is_some());
+        let endless = [
+            "(".repeat(20_000) + "a" + &")".repeat(20_000),
+            "!".repeat(20_000) + "a",
+            format!("a{}", ".f()".repeat(20_000)),
+            "if a {} else ".repeat(20_000) + "{}",
+            "|a, b| ".repeat(20_000) + "a",
+        ];
+        for text in endless {
+            assert!(!body(text.clone()), "{}", &text[..40]);
+            assert!(file(&format!("const A: B = {text};")).is_none(), "{}", &text[..40]);
         }
     }
 

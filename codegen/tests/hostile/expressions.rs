@@ -200,7 +200,7 @@ fn an_expression_without_end_is_an_error_at_its_place() {
 
 #[test]
 fn no_other_key_reads_a_text_without_a_limit() {
-    on_a_small_stack(|| check_all(false, || vec![10_000], |_, _, _| {}));
+    on_a_small_stack(|| check_all(false, || vec![5_000], |_, _, _| {}));
 }
 
 #[test]

@@ -17,7 +17,9 @@ fn parsers(tokens: TokenStream, found: &mut Vec<String>) {
     for (index, token) in tokens.iter().enumerate() {
         match token {
             TokenTree::Group(group) => parsers(group.stream(), found),
-            TokenTree::Ident(name) if name == "parse_str" || name == "parse2" => {
+            TokenTree::Ident(name)
+                if ["parse_str", "parse2", "parse_file"].iter().any(|known| name == known) =>
+            {
                 let is_typed = word(index + 1) == ":" && word(index + 3) == "<";
                 let of: Vec<String> = (index + 4..)
                     .map(&word)
@@ -70,6 +72,7 @@ fn the_search_for_parsers_finds_them() {
         "syn::parse2::<syn::Expr>(tokens)",
         "f(syn::parse2(tokens))",
         "texts.map(syn::parse_str)",
+        "syn::parse_file(text)",
     ] {
         assert_eq!(found(deep).len(), 1, "{deep}");
     }

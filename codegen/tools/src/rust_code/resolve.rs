@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use opsmith_codegen::expr::parse;
 use syn::{Item, UseTree};
 
 /// Maximal length of a chain of re-exports; longer or cyclic ones are left to the compiler.
@@ -110,12 +111,12 @@ impl Crate {
         }
     }
 
-    /// The items of a file; `None` if it cannot be parsed, which the compiler will report.
+    /// The items of a file; `None` if it cannot be parsed, which the compiler will report, or is too deep for it.
     fn items(&self, file: &Path) -> Option<Rc<[Item]>> {
         if let Some(known) = self.files.borrow().get(file) {
             return known.clone();
         }
-        let parsed = std::fs::read_to_string(file).ok().and_then(|text| syn::parse_file(&text).ok());
+        let parsed = std::fs::read_to_string(file).ok().and_then(|text| parse::file(&text));
         let items: Option<Rc<[Item]>> = parsed.map(|parsed| parsed.items.into());
         self.files.borrow_mut().insert(file.to_owned(), items.clone());
         items
