@@ -6,7 +6,7 @@ use opsmith_runtime::{Dims, Error, Result, Tensor};
 
 use super::indexing::broadcast_pair;
 
-/// The shape of `_cdist_forward`: the rows of `x1` by the rows of `x2`, dimensions before broadcast.
+/// The rows of `x1` by the rows of `x2`, dimensions before broadcast.
 ///
 /// # Errors
 /// If an operand is not made of matrices, or their columns differ.
@@ -31,7 +31,7 @@ pub fn cdist(x1: &Tensor, x2: &Tensor) -> Result<Dims> {
     Ok(sizes)
 }
 
-/// The shape of `_cdist_backward`: a row for each of `x1`'s, in the stack that both broadcast to; `x1`'s where
+/// A row for each of `x1`'s, in the stack that both broadcast to; `x1`'s where
 /// there are no distances.
 ///
 /// # Errors
@@ -46,7 +46,7 @@ pub fn cdist_backward(x1: &Tensor, x2: &Tensor) -> Result<Dims> {
     Ok(sizes)
 }
 
-/// The shape of `_pdist_forward`: a number for each pair of rows.
+/// A number for each pair of rows.
 ///
 /// # Errors
 /// If `self` is not a matrix.
@@ -61,8 +61,7 @@ pub fn pdist(self_: &Tensor) -> Result<Dims> {
     }
 }
 
-/// The shape of `_fft_r2c`: `self`'s, with the first half of the frequencies along the last of the
-/// given dimensions if `onesided`.
+/// The shape of `self`, with the first half of the frequencies along the last of the dimensions `dim` if `onesided`.
 ///
 /// # Errors
 /// If a dimension is out of range.
@@ -78,7 +77,7 @@ pub fn fft_r2c(self_: &Tensor, dim: &[i64], onesided: bool) -> Result<Dims> {
     Ok(sizes)
 }
 
-/// The shape of `_fft_c2r`: `self`'s, with `last_dim_size` along the last of the given dimensions.
+/// The shape of `self`, with `last_dim_size` along the last of the dimensions `dim`.
 ///
 /// # Errors
 /// If a dimension is out of range, there is none, or the size is not positive.
@@ -100,7 +99,7 @@ pub fn fft_c2r(self_: &Tensor, dim: &[i64], last_dim_size: i64) -> Result<Dims> 
     Ok(sizes)
 }
 
-/// The shape of `grid_sampler_2d`: the input's samples and channels, the grid's rows and columns.
+/// The samples and channels of `input`, the rows and columns of `grid`.
 ///
 /// # Errors
 /// If the input is not made of images or the grid not of pairs, or their samples differ.
@@ -118,7 +117,7 @@ pub fn grid_sampler_2d(input: &Tensor, grid: &Tensor) -> Result<Dims> {
     }
 }
 
-/// The shape of `_embedding_bag`'s first output: a row for each bag.
+/// A row for each bag, as wide as those of `weight`.
 ///
 /// # Errors
 /// If `weight` is not a matrix or the others are not lists.
@@ -141,8 +140,7 @@ pub fn embedding_bag(
     Ok(Dims::from_slice(&[bags, width]))
 }
 
-/// The shape of `_embedding_bag`'s fourth output: an index for each element of the first for maxima
-/// (`mode` 2), else one for each bag.
+/// An index for each element of the rows of the bags for maxima (`mode` 2), else one for each bag.
 ///
 /// # Errors
 /// As [`embedding_bag`].

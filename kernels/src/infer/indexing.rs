@@ -24,7 +24,7 @@ pub fn index_select(self_: &Tensor, dim: i64, index: &Tensor) -> Result<Dims> {
     Ok(sizes)
 }
 
-/// The index's shape.
+/// The shape of `index`.
 ///
 /// # Errors
 /// If the index does not have as many dimensions as `self`, or is larger in another than `dim`.
@@ -33,7 +33,9 @@ pub fn gather(self_: &Tensor, dim: i64, index: &Tensor) -> Result<Dims> {
     Ok(index.shape().into())
 }
 
-/// `self`'s shape, for every scatter operator.
+/// `self`'s shape.
+///
+/// The rule of every scatter operator.
 ///
 /// # Errors
 /// If the index does not have as many dimensions as `self`, or is larger in another than `dim`.

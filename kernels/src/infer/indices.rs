@@ -10,10 +10,12 @@ use opsmith_runtime::{DType, DTypeCategory, Dims, Error, Result, Scratch, Tensor
 
 use super::indexing::broadcast_pair;
 
-/// The shape of [`crate::cpu::index::index`]; the number of places that a mask names is known in a run.
+/// The shape of `self`, in which the dimensions that `indices` are for are replaced by the shape that these broadcast to.
+///
+/// The function is that of [`crate::cpu::index::index`]; the number of places that a mask names is known in a run.
 ///
 /// # Errors
-/// As [`placed`] and [`is_mask`]; if a mask has another shape than the dimensions that it is for; if the indices do not
+/// If there are more indices than dimensions, or one is neither a mask nor of integers; if a mask has another shape than the dimensions that it is for; if the indices do not
 /// broadcast.
 pub fn index(context: &mut InferContext<'_>) -> Result<()> {
     let dtype = context.dtype("self")?;

@@ -6,7 +6,9 @@ use opsmith_runtime::{Dims, Error, Result};
 
 use super::indexing::broadcast_pair;
 
-/// The dimensions before the last two: of `[2, 3, 4]`, `[2]`.
+/// The dimensions before the last two.
+///
+/// Of `[2, 3, 4]` that is `[2]`.
 ///
 /// # Errors
 /// If there are not two dimensions.
@@ -48,7 +50,7 @@ pub fn diagonal_of(sizes: &[i64]) -> Result<Dims> {
     row_of(sizes, rows.min(columns))
 }
 
-/// The same stack of matrices with other numbers of rows and columns.
+/// The same stack of matrices with `rows` rows and `columns` columns.
 ///
 /// # Errors
 /// As [`stacked`], or if there are too many elements.
@@ -59,7 +61,7 @@ pub fn matrix_of(sizes: &[i64], rows: i64, columns: i64) -> Result<Dims> {
     Ok(sizes)
 }
 
-/// A row of so many elements for each matrix of a stack.
+/// A row of `count` elements for each matrix of a stack.
 ///
 /// # Errors
 /// As [`stacked`].
@@ -78,7 +80,7 @@ pub fn is_vector_system(matrices: &[i64], right: &[i64]) -> Result<bool> {
     Ok(right.len() == 1 || right == &matrices[..matrices.len() - 1])
 }
 
-/// The sizes of the solution of systems whose right side may be a vector for each matrix.
+/// The sizes of the solution of systems whose right side is a vector for each matrix or matrices, stacks broadcast.
 ///
 /// # Errors
 /// As [`system`].
@@ -91,10 +93,11 @@ pub fn solution(matrices: &[i64], right: &[i64], left: bool) -> Result<Dims> {
     Ok(sizes)
 }
 
-/// The sizes of the solution of `A X = B`, or of `X A = B` unless `left`, stacks broadcast.
+/// The sizes of the solution of systems with these matrices on the left of the unknowns, or on their right unless `left`, stacks
+/// broadcast.
 ///
 /// # Errors
-/// If `A` is not square, or sizes do not fit.
+/// If the matrices are not square, or the right sides do not fit them.
 pub fn system(matrices: &[i64], right: &[i64], left: bool) -> Result<Dims> {
     let ((outer, [rows, columns]), (right_outer, own)) = (split(matrices)?, split(right)?);
     let inner = if left { own[0] } else { own[1] };

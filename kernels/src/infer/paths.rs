@@ -4,10 +4,10 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::checked_numel;
 use opsmith_runtime::{Dims, Error, Result, Tensor};
 
-/// The shape of the losses of `_ctc_loss`, `(samples)`.
+/// A loss for each sample.
 ///
 /// # Errors
-/// If `log_probs` is not `(times, samples, classes)`, labels are no vector and no rows of samples, or there is another number
+/// If `log_probs` has not three dimensions (times, samples, classes), labels are no vector and no rows of samples, or there is another number
 /// of lengths, or one that is negative, or longer than there are times or labels.
 pub fn ctc_losses(
     log_probs: &Tensor,
@@ -74,8 +74,7 @@ pub(crate) fn ctc_samples(
     Ok(samples)
 }
 
-/// The shape of the states of `_ctc_loss`, `(samples, times, 2 longest + 1)`: a sequence of labels has blanks before, between
-/// and after them.
+/// A state for each sample, each time, and each label of the longest sequence with blanks before, between and after its labels.
 ///
 /// # Errors
 /// As [`ctc_losses`].

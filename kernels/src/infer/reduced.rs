@@ -39,7 +39,9 @@ impl Reduced for Option<&[i64]> {
     }
 }
 
-/// Sizes with 1 for each reduced dimension: `[2, 3]` reduced over 1 is `[2, 1]`.
+/// Sizes with 1 for each reduced dimension.
+///
+/// Of `[2, 3]` reduced over 1 that is `[2, 1]`.
 ///
 /// # Errors
 /// If a dimension is out of range or given twice.
@@ -121,7 +123,9 @@ pub fn other_dims(rank: i64, dim: i64) -> Result<Dims> {
     Ok((0..rank).filter(|other| *other != dim).collect())
 }
 
-/// The sizes with another one in the place of a dimension's: of `[2, 3]`, along 1 and with 5, `[2, 5]`.
+/// The sizes `sizes` with `size` in the place of that of dimension `dim`.
+///
+/// Of `[2, 3]`, along 1 and with 5, that is `[2, 5]`.
 ///
 /// # Errors
 /// If there is no such dimension.
@@ -135,7 +139,9 @@ pub fn with_size(sizes: &[i64], dim: i64, size: i64) -> Result<Dims> {
     Ok(sizes)
 }
 
-/// The shape that two broadcast to: `[2, 1]` and `[3]` to `[2, 3]`.
+/// The shape that `first` and `second` broadcast to.
+///
+/// It is `[2, 3]` of `[2, 1]` and `[3]`.
 ///
 /// # Errors
 /// If they do not broadcast.

@@ -6,7 +6,7 @@ use opsmith_runtime::{Dims, Error, Result, Tensor};
 
 use crate::window::MOST;
 
-/// The shape of `_upsample`: the tensor's, with the last dimensions replaced.
+/// The shape of `self`, with the sizes `output_size` in the places of the last dimensions.
 ///
 /// # Errors
 /// If the numbers of dimensions do not agree, or a dimension but that of the samples has no elements.
@@ -14,7 +14,7 @@ pub fn upsample(self_: &Tensor, output_size: &[i64], scales: &[f64]) -> Result<D
     resized(self_.shape(), output_size, scales)
 }
 
-/// The shape of `_upsample_backward`: the input's.
+/// The shape of the input.
 ///
 /// # Errors
 /// As [`upsample`], and if the gradient has another shape than the result of `_upsample`.

@@ -6,7 +6,7 @@ use opsmith_runtime::{Dims, Error, Result, Tensor};
 
 use crate::window::{MOST, Window, spatial_sizes, with_spatial};
 
-/// The shape of `convolution`: samples, the weight's output channels, positions of the window.
+/// Samples, the output channels of `weight`, and positions of the window along each dimension behind.
 ///
 /// A transposed convolution has the shape whose convolution gives `input`'s, and `output_padding` more.
 ///
@@ -108,7 +108,7 @@ fn pooled_sizes(sizes: &[i64], spatial: usize) -> Result<[i64; MOST]> {
     Ok(pooled)
 }
 
-/// The shape of `max_pool2d_with_indices`, for both outputs.
+/// The shape of `self`, with the positions of the window in the places of the last two sizes.
 ///
 /// # Errors
 /// If the input's rank does not fit, or a parameter is out of its range.
@@ -123,7 +123,7 @@ pub fn max_pool2d(
     pool(self_.shape(), Window::new(2, kernel_size, stride, padding, dilation)?, ceil_mode)
 }
 
-/// The shape of `max_pool3d_with_indices`, for both outputs.
+/// The shape of `self`, with the positions of the window in the places of the last three sizes.
 ///
 /// # Errors
 /// As [`max_pool2d`].
@@ -138,7 +138,7 @@ pub fn max_pool3d(
     pool(self_.shape(), Window::new(3, kernel_size, stride, padding, dilation)?, ceil_mode)
 }
 
-/// The shape of `avg_pool2d`.
+/// The shape of `self`, with the positions of the window in the places of the last two sizes.
 ///
 /// # Errors
 /// As [`max_pool2d`].
@@ -152,7 +152,7 @@ pub fn avg_pool2d(
     pool(self_.shape(), Window::new(2, kernel_size, stride, padding, &[1])?, ceil_mode)
 }
 
-/// The shape of `avg_pool3d`.
+/// The shape of `self`, with the positions of the window in the places of the last three sizes.
 ///
 /// # Errors
 /// As [`max_pool2d`].
@@ -166,8 +166,7 @@ pub fn avg_pool3d(
     pool(self_.shape(), Window::new(3, kernel_size, stride, padding, &[1])?, ceil_mode)
 }
 
-/// The shape of `_adaptive_avg_pool2d` and `_adaptive_avg_pool3d`: the input's, with the last
-/// dimensions replaced.
+/// The shape of `self`, with the sizes `output_size` in the places of the last dimensions.
 ///
 /// # Errors
 /// If the input's rank does not fit, it has no elements to pool, or a size is negative.
@@ -222,8 +221,7 @@ fn check_padding(sizes: &[i64], padding: &[i64]) -> Result<()> {
         .with_help("give two a dimension, the last dimension first; channels and samples have no border"))
 }
 
-/// The shape of `im2col`: for each sample, a row for each channel and element of a window, a column for
-/// each of its positions.
+/// For each sample, a row for each channel and element of a window, a column for each of its positions.
 ///
 /// # Errors
 /// If the input's rank does not fit or a parameter is out of its range.
@@ -246,7 +244,7 @@ pub fn im2col(
     Ok(sizes)
 }
 
-/// The shape of `col2im`, of which `im2col` has the input's.
+/// Samples, channels and the sizes `output_size`.
 ///
 /// # Errors
 /// If the input's shape does not fit or a parameter is out of its range.

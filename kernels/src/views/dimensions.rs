@@ -4,12 +4,12 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::{checked_numel, scaled_stride, wrap_dim};
 use opsmith_runtime::{Dims, Error, Layout, Result};
 
-/// The same layout.
+/// The same shape.
 pub fn alias(layout: &Layout) -> Result<Layout> {
     Ok(layout.clone())
 }
 
-/// Two dimensions exchanged.
+/// Dimensions `dim0` and `dim1` exchanged.
 ///
 /// # Errors
 /// If a dimension is out of range.
@@ -36,7 +36,9 @@ pub fn t(layout: &Layout) -> Result<Layout> {
     }
 }
 
-/// Dimensions in another order: dimension `i` of the result is dimension `dims[i]` of the input.
+/// The dimensions in the order `dims`.
+///
+/// Dimension `i` of the result is dimension `dims[i]` of the input.
 ///
 /// # Errors
 /// If the list does not name each dimension once.
@@ -62,7 +64,7 @@ pub fn permute(layout: &Layout, dims: &[i64]) -> Result<Layout> {
     Ok(result)
 }
 
-/// Dimensions of size 1 repeated to the given sizes; -1 keeps a size, new dimensions come first.
+/// The sizes `size`, to which dimensions of size 1 are repeated; -1 keeps a size, new dimensions come first.
 ///
 /// # Errors
 /// If a size other than 1 would change.
@@ -105,7 +107,7 @@ pub fn squeeze(layout: &Layout) -> Result<Layout> {
     Ok(keep_dims(layout, |dim| layout.sizes[dim] != 1))
 }
 
-/// A dimension removed if its size is 1.
+/// Dimension `dim` removed if its size is 1.
 ///
 /// # Errors
 /// If there is no such dimension.
@@ -113,7 +115,7 @@ pub fn squeeze_dim(layout: &Layout, dim: i64) -> Result<Layout> {
     squeeze_dims(layout, &[dim])
 }
 
-/// The given dimensions removed where their size is 1.
+/// The dimensions `dim` removed where their size is 1.
 ///
 /// # Errors
 /// If there is no such dimension, or one is given twice.
@@ -137,7 +139,7 @@ pub(super) fn keep_dims(layout: &Layout, keep: impl Fn(usize) -> bool) -> Layout
     Layout { sizes: pick(&layout.sizes), strides: pick(&layout.strides), offset: layout.offset }
 }
 
-/// A new dimension of size 1 before the given one; -1 adds it at the end.
+/// A new dimension of size 1 before dimension `dim`; -1 adds it at the end.
 ///
 /// # Errors
 /// If the dimension is out of range.

@@ -6,7 +6,7 @@ use opsmith_runtime::{Error, Layout, Result};
 
 use super::dimensions::keep_dims;
 
-/// Every `step`-th slice from `start` to before `end`. Negative ends count from the back, ends beyond
+/// Every `step`-th slice along `dim`, from `start` to before `end`. Negative ends count from the back, ends beyond
 /// the dimension are cut, absent ones mean all.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ fn advance(layout: &mut Layout, steps: i64, stride: i64) {
     layout.offset = layout.offset.saturating_add(steps.saturating_mul(stride));
 }
 
-/// `length` slices from `start` on.
+/// `length` slices along `dim`, from `start` on.
 ///
 /// # Errors
 /// If the range does not lie inside the dimension.
@@ -60,7 +60,7 @@ pub fn narrow(layout: &Layout, dim: i64, start: i64, length: i64) -> Result<Layo
     Ok(result)
 }
 
-/// One slice; the dimension goes.
+/// Dimension `dim` goes, of which one slice stays.
 ///
 /// # Errors
 /// If the index is out of range.
@@ -86,8 +86,7 @@ pub fn select(layout: &Layout, dim: i64, index: i64) -> Result<Layout> {
     Ok(result)
 }
 
-/// The diagonal of two dimensions, which go, as a new last dimension; `offset` moves it to the right
-/// of the main one.
+/// The diagonal of dimensions `dim1` and `dim2`, which go, as a new last dimension; `offset` moves it to the right of the main one.
 ///
 /// # Errors
 /// If the dimensions are out of range or the same.
@@ -115,7 +114,7 @@ pub fn diagonal(layout: &Layout, offset: i64, dim1: i64, dim2: i64) -> Result<La
     Ok(result)
 }
 
-/// Any sizes and strides over the same storage.
+/// The sizes `size`, with any strides over the same storage.
 ///
 /// # Errors
 /// If the lists differ in length or have a negative number.
@@ -144,7 +143,7 @@ pub fn as_strided(
     Ok(Layout { sizes: size.into(), strides: stride.into(), offset })
 }
 
-/// Consecutive parts of the given sizes along a dimension.
+/// Consecutive parts of the sizes `split_sizes` along `dim`.
 ///
 /// # Errors
 /// If a size is negative or they do not add up to the dimension's.
@@ -183,7 +182,7 @@ pub(crate) fn parts_of_sizes(
     }))
 }
 
-/// Parts of one size along a dimension; the last may be smaller.
+/// Parts of size `split_size` along `dim`; the last may be smaller.
 ///
 /// # Errors
 /// If the size is negative, or 0 for a dimension with elements.
@@ -205,7 +204,7 @@ pub fn split(layout: &Layout, split_size: i64, dim: i64) -> Result<Vec<Layout>> 
         .collect()
 }
 
-/// Every slice along a dimension.
+/// Every slice along `dim`, which goes.
 ///
 /// # Errors
 /// If there is no such dimension.
@@ -223,7 +222,7 @@ pub(crate) fn slices(layout: &Layout, dim: i64) -> Result<impl ExactSizeIterator
     Ok((0..size as usize).map(move |index| select(layout, dim, index as i64)))
 }
 
-/// Windows of `size` elements, `step` apart, along a dimension, as a new last dimension.
+/// Windows of `size` elements, `step` apart, along `dimension`, as a new last dimension.
 ///
 /// # Errors
 /// If a window is larger than the dimension, or the step not positive.

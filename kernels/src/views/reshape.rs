@@ -4,7 +4,9 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::{checked_numel, contiguous_strides, has_contiguous_strides, scaled_stride};
 use opsmith_runtime::{Dims, Error, Layout, Result};
 
-/// Another shape of the same elements in the same order; one size may be -1, the rest decides it.
+/// The sizes `size`, of which one may be -1 and the rest decides it.
+///
+/// Another shape of the same elements in the same order.
 ///
 /// # Errors
 /// If the number of elements differs, or no strides give that shape without moving elements.
