@@ -73,7 +73,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let start = Instant::now();
     let config = arguments.builds_on.config(&arguments.spec)?;
-    let checked = pipeline::check(&config)?;
+    let mut checked = pipeline::check(&config)?;
+    pipeline::find_functions(&mut checked, &config);
     if report::refuse_mistakes(&checked, Format::Text, Color::Auto.on_stderr())? {
         return Ok(Outcome::Mistakes);
     }

@@ -69,7 +69,8 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let config = arguments.builds_on.config(&arguments.spec)?;
-    let checked = pipeline::check(&config)?;
+    let mut checked = pipeline::check(&config)?;
+    pipeline::find_functions(&mut checked, &config);
     let ops = match find(&checked, &arguments.operator) {
         Ok(ops) => ops,
         Err(message) if checked.diagnostics.has_errors() => {

@@ -3,6 +3,7 @@
 //! In: a configuration, and names. Out: places; nothing for a function that cannot be found, which is never guessed. Files
 //! are searched as text, not compiled: a module's file first, then the files it may re-export from.
 
+pub(crate) mod documented;
 mod rust;
 
 use std::collections::{BTreeSet, HashMap};
@@ -76,6 +77,14 @@ impl CodePlaces {
     pub fn rust(&mut self, path: &str) -> Option<String> {
         let root = self.kernels.clone();
         self.function(&root, path)
+    }
+
+    /// The documentation of a Rust function named from the kernels' module, and its parameters.
+    fn documentation(&mut self, path: &str) -> Option<(String, Vec<String>)> {
+        let place = self.rust(path)?;
+        let (file, line) = place.rsplit_once(':')?;
+        let text = &self.files.get(Path::new(file))?.text;
+        rust::documentation(text, line.parse().ok()?)
     }
 
     /// A backend's kernel, as `file:line`.

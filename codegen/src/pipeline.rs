@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use opsmith_core::Backend;
 
 use crate::analysis::device_loops;
-use crate::code_places::CodePlaces;
+use crate::code_places::{CodePlaces, documented};
 use crate::config::{Config, DeviceLibrary, Tables};
 use crate::diagnostics::{Diagnostics, SourceId, SourceMap};
 use crate::emit::formatted::Formatted;
@@ -132,7 +132,8 @@ pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
     checked.diagnostics.extend(found);
 }
 
-/// Finds the functions of the kernels whose tables the configuration has, as far as their files are there; returns the
+/// Finds the functions of the kernels whose tables the configuration has, as far as their files are there, and the documentation of
+/// those that rules and views name; returns the
 /// files that were read, and folders in which the file of a kernel's module is missing, without which the places would be out of
 /// date.
 pub fn find_kernels(checked: &mut Checked, config: &Config) -> Vec<PathBuf> {
@@ -142,9 +143,22 @@ pub fn find_kernels(checked: &mut Checked, config: &Config) -> Vec<PathBuf> {
             kernel.place = places.of_kernel(kernel);
         }
     }
+    find_documentation(&mut checked.model, config, &mut places);
     let mut watched: Vec<PathBuf> = places.watched().map(Path::to_owned).collect();
     watched.sort();
     watched
+}
+
+/// Finds the documentation of the Rust functions that rules and views name, whose words documents show; as [`find_kernels`] does, for
+/// documents that are written without a build.
+pub fn find_functions(checked: &mut Checked, config: &Config) {
+    find_documentation(&mut checked.model, config, &mut CodePlaces::new(config));
+}
+
+fn find_documentation(model: &mut Model, config: &Config, places: &mut CodePlaces) {
+    if !matches!(config.tables, Tables::Families(_)) {
+        model.documented = documented::functions(model, places);
+    }
 }
 
 /// Checks a configuration as [`check`] does, with another text for its spec.

@@ -64,6 +64,40 @@ fn declared_function(line: &str) -> Option<&str> {
     rest[end..].starts_with(['(', '<']).then(|| &rest[..end])
 }
 
+/// The documentation of the function that a line declares, from 1, and the names of its parameters.
+pub(super) fn documentation(text: &str, line: usize) -> Option<(String, Vec<String>)> {
+    let start = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let (above, code) = text.split_at(start);
+    declared_function(code.lines().next()?)?;
+    let is_above = |line: &&str| line.trim_start().starts_with("///") || line.trim_start().starts_with("#[");
+    let mut lines: Vec<&str> = above.lines().rev().take_while(is_above).collect();
+    lines.reverse();
+    let lines = lines.into_iter().filter_map(|line| line.trim_start().strip_prefix("///"));
+    let lines: Vec<&str> = lines.map(str::trim).collect();
+    let (_, parameters) = code.split_once('(')?;
+    let mut depth = 0_usize;
+    let end = parameters.find(|c| {
+        match c {
+            '(' | '[' | '<' => depth += 1,
+            ')' if depth == 0 => return true,
+            ')' | ']' | '>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        false
+    })?;
+    let mut depth = 0_usize;
+    let parts = parameters[..end].split(|c| {
+        match c {
+            '(' | '[' | '<' => depth += 1,
+            ')' | ']' | '>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    let names = parts.filter_map(|part| part.split_once(':')).map(|(name, _)| name.trim());
+    Some((lines.join("\n"), names.map(|name| name.trim_matches('_').to_owned()).collect()))
+}
+
 /// Whether a character is one of a name.
 pub(super) fn is_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'

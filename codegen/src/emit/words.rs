@@ -3,10 +3,11 @@
 //! In: an operator. Out: lines of Markdown: formula, arguments, results, gradients and errors. Must not know
 //! which document shows them.
 
+mod errors;
+mod functions;
 mod result_rules;
 
-use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
-use opsmith_core::{Backend, DTypeSet, Query, Words, constraint};
+use opsmith_core::{DTypeSet, Query, Words, constraint};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
@@ -16,8 +17,9 @@ use super::expr::{plain_float, plain_int};
 use super::names::{def_name, ident};
 use crate::expr::print::print;
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Derivative, Formula, GradientSource, Kind, Model, NumberUse, Op, ValueUse};
+use crate::model::{Arg, Derivative, Formula, GradientSource, Model, NumberUse, Op, ValueUse};
 
+pub use errors::errors;
 pub use result_rules::{ResultWords, rules_of_results};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
@@ -168,7 +170,8 @@ fn meaning(expr: &Expr, op: &Op, model: &Model) -> Option<String> {
     Some(match &expr.kind {
         ExprKind::Rule(rule, _) => rule.doc().to_owned(),
         ExprKind::Convert(inner) => return meaning(inner, op, model),
-        ExprKind::Native(path, _) => format!("as the Rust function `{path}` says"),
+        ExprKind::Native(path, args) => functions::gives(path, args, op, model)
+            .unwrap_or_else(|| format!("as the Rust function `{path}` says")),
         ExprKind::List(sizes) if sizes.is_empty() => "no dimensions".to_owned(),
         ExprKind::List(sizes) => {
             let each: Vec<String> = sizes.iter().map(|size| size_in_words(size, op, model)).collect();
@@ -245,73 +248,4 @@ pub fn source_of_gradients(op: &Op) -> &'static str {
         _ if op.facts.backward_only => "none: only formulas call it",
         _ => "none: the result has no gradient",
     }
-}
-
-/// Refused calls: by the conditions of the spec, and by every operator; the rest of a sentence each.
-pub fn errors(op: &Op, model: &Model) -> Vec<String> {
-    let mut lines: Vec<String> =
-        op.checks.iter().map(|check| format!("unless `{}`", check.text.replace('`', "'"))).collect();
-    lines.iter_mut().for_each(|line| *line = in_a_line(line));
-    for arg in op.args.iter().filter(|arg| !arg.constraints.is_empty()) {
-        let words = constraint::describe(&arg.constraints, arg.ty.is_list());
-        lines.push(format!("if `{}` is not {words}", arg.name));
-    }
-    for arg in op.args.iter().filter(|arg| matches!(arg.number, Some(NumberUse::Held | NumberUse::Alike))) {
-        lines.push(format!("if the dtype of the elements does not hold `{}`", arg.name));
-    }
-    lines.extend(refused_by_rules(op, model));
-    if op.args.iter().filter(|arg| arg.ty.holds_tensors()).count() > 1 {
-        lines.push("if tensors are on several devices".to_owned());
-    }
-    if lines.is_empty() {
-        lines.push("if there is no memory for the result".to_owned());
-    }
-    lines
-}
-
-/// What a rule refuses of so many tensors, as the rest of a sentence.
-fn refused(rule: Rule, tensors: usize) -> Option<&'static str> {
-    match rule {
-        Rule::Shape(ShapeRule::Broadcast) => (tensors > 1).then_some("cannot be broadcast together"),
-        Rule::Shape(ShapeRule::Reduce) => Some("lacks a dimension to reduce"),
-        Rule::Shape(ShapeRule::Matmul) => Some("cannot be multiplied as matrices"),
-        Rule::Shape(ShapeRule::Cat) => Some("differ in a dimension besides the one they are joined along"),
-        Rule::Shape(ShapeRule::Full | ShapeRule::Follow) => None,
-        Rule::DType(DTypeRule::Same) => (tensors > 1).then_some("have different dtypes"),
-        Rule::DType(
-            DTypeRule::Follow
-            | DTypeRule::Promote
-            | DTypeRule::PromoteFloat
-            | DTypeRule::Real
-            | DTypeRule::Complex
-            | DTypeRule::Accumulate
-            | DTypeRule::OrDefault,
-        ) => None,
-    }
-}
-
-/// Calls that a rule of a result refuses, by the names of its arguments.
-fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
-    let mut lines = Vec::new();
-    let rules =
-        op.infer.iter().flat_map(|infer| infer.shapes.iter().chain(&infer.dtypes).chain([&infer.compute]));
-    for expr in rules {
-        let ExprKind::Rule(rule, args) = &expr.kind else { continue };
-        let tensors = args.iter().filter(|arg| matches!(arg.ty.kind, Kind::Tensor | Kind::Tensors));
-        let names: Vec<String> = tensors.map(|arg| code(arg, op, model)).collect();
-        let Some(refused) = refused(*rule, names.len()) else { continue };
-        let line = format!("if {} {refused}", names.join(", "));
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
-    let all = DTypeSet::NAMED.iter().find(|(name, _)| *name == "all").map(|(_, set)| *set);
-    if dtypes != DTypeSet::EMPTY && Some(dtypes) != all && op.args.iter().any(|arg| arg.ty.holds_tensors()) {
-        lines.push(format!("if the dtype to compute in is outside {}", named(dtypes)));
-    }
-    if op.infer.as_ref().is_some_and(|infer| infer.function.is_some()) || op.body.view.is_some() {
-        lines.push("if shapes and attributes do not go together".to_owned());
-    }
-    lines
 }

@@ -218,5 +218,10 @@ pub fn lower(
     cycle::mark(&mut ops);
     kernel::refuse_shared_symbols(&mut context, &ops);
     lint::warn(&mut context, &ops, &raws, &whole);
-    Model { ops, functions: functions.finish(), foreign_names }
+    Model {
+        ops,
+        functions: functions.finish(),
+        foreign_names,
+        documented: std::collections::BTreeMap::default(),
+    }
 }

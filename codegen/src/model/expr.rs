@@ -235,6 +235,15 @@ impl Expr {
             && parts.into_iter().zip(others).all(|(part, other)| part.same_meaning(other))
     }
 
+    /// As [`Expr::same_meaning`], of values that conversions leave as they are.
+    pub fn same_value(&self, other: &Expr) -> bool {
+        match (&self.kind, &other.kind) {
+            (ExprKind::Convert(inner), _) => inner.same_value(other),
+            (_, ExprKind::Convert(inner)) => self.same_value(inner),
+            _ => self.same_meaning(other),
+        }
+    }
+
     /// Whether two expressions say the same but for their parts.
     fn same_head(&self, other: &Expr) -> bool {
         match (&self.kind, &other.kind) {

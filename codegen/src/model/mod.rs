@@ -17,6 +17,8 @@ mod ty;
 
 use opsmith_core::constraint::Constraint;
 pub use opsmith_core::{Combination, ElementType as Element};
+use std::collections::BTreeMap;
+
 use opsmith_core::{DType, MemoryFormat};
 
 use crate::diagnostics::Span;
@@ -45,6 +47,20 @@ pub struct Model {
     pub functions: Vec<Function>,
     /// Names that other libraries have for the operators.
     pub foreign_names: ForeignNames,
+    /// The documentation of the Rust functions that the spec's own rules and views name, by path, as far as it was looked for and
+    /// found.
+    pub documented: BTreeMap<String, DocumentedFunction>,
+}
+
+/// A Rust function in the words of its documentation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DocumentedFunction {
+    /// The names of its parameters.
+    pub parameters: Vec<String>,
+    /// The first sentence, as the rest of one.
+    pub gives: Option<String>,
+    /// What it refuses, as the rest of a sentence that begins with `if`; empty if nothing.
+    pub refuses: Option<String>,
 }
 
 /// The number of an operator in [`Model::ops`].
@@ -272,6 +288,11 @@ impl Op {
     /// Whether a parent library declares it.
     pub fn is_external(&self) -> bool {
         self.parent.is_some()
+    }
+
+    /// Whether it is a part of other operators, which readers of documents do not look for.
+    pub fn is_private(&self) -> bool {
+        self.facts.backward_only || self.name.starts_with('_')
     }
 
     /// The position of an argument.

@@ -1,9 +1,15 @@
-//! The rules of results: shape and dtype of each, as the entry has them, or as those of the operators that a composition calls.
+//! The rules of results: shape and dtype of each, as the entry has them, or as those of the operators that a composition calls, told in
+//! the composition's own arguments.
 //!
 //! In: an operator. Out: a sentence for each rule; Markdown.
 
-use super::{code, rule};
-use crate::analysis::composed::{Callers, Source, source};
+use opsmith_core::Query;
+use opsmith_core::rules::{DTypeRule, Rule};
+
+use super::functions::{given_by, given_by_own};
+use super::{argument_of, code, rule};
+use crate::analysis::composed::{Fact, Told, told};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Model, Op};
 
 /// The rule of a result, in words; Markdown.
@@ -17,118 +23,143 @@ pub struct ResultWords {
 
 /// The rules of the results that callers get; empty if the operator returns no tensors.
 pub fn rules_of_results(op: &Op, model: &Model) -> Vec<ResultWords> {
-    let words = |rules: ResultRules| ResultWords { shape: rules.shape.text(), dtype: rules.dtype.text() };
-    rules_in(op, model, &Callers { op, outer: None }).into_iter().map(words).collect()
-}
-
-/// The rules of a result.
-#[derive(Clone)]
-struct ResultRules {
-    shape: ResultRule,
-    dtype: ResultRule,
-}
-
-/// The rule of a shape or dtype.
-#[derive(Clone, PartialEq)]
-enum ResultRule {
-    /// A rule that names no other operator, in words.
-    Own(String),
-    /// That of an argument, by its name.
-    OfArgument(String),
-    /// That of an operator that the composition calls.
-    Told { operator: String, rule: Box<ResultRule> },
-    /// One of two; the condition is in words.
-    Either { condition: String, rules: Box<[ResultRule; 2]> },
-}
-
-impl ResultRule {
-    fn own(text: impl Into<String>) -> ResultRule {
-        ResultRule::Own(text.into())
-    }
-
-    /// The rule of a result that an operator gives; a rule that names the operator that it comes from stays as it is.
-    fn told_by(self, operator: &str) -> ResultRule {
-        match self {
-            ResultRule::Told { .. } => self,
-            _ => ResultRule::Told { operator: operator.to_owned(), rule: Box::new(self) },
-        }
-    }
-
-    /// One rule if a condition holds, another if not.
-    fn either(condition: &str, yes: ResultRule, no: ResultRule) -> ResultRule {
-        match yes == no {
-            true => yes,
-            false => ResultRule::Either { condition: condition.to_owned(), rules: Box::new([yes, no]) },
-        }
-    }
-
-    fn text(&self) -> String {
-        match self {
-            ResultRule::Own(text) => text.clone(),
-            ResultRule::OfArgument(name) => format!("that of `{name}`"),
-            ResultRule::Told { operator, rule } => format!("that of `{operator}`: {}", rule.text()),
-            ResultRule::Either { condition, rules } => {
-                format!("{} if {condition}, else {}", rules[0].text(), rules[1].text())
-            }
-        }
-    }
-}
-
-/// The rules of an operator's results, which a composition may call.
-fn rules_in(op: &Op, model: &Model, callers: &Callers<'_>) -> Vec<ResultRules> {
     let visible = op.visible().len();
-    let alike = |shape: &str, dtype: &str| {
-        vec![ResultRules { shape: ResultRule::own(shape), dtype: ResultRule::own(dtype) }; visible]
-    };
     let Some(infer) = &op.infer else {
         return match (&op.body.view, &op.body.composite) {
             (Some(path), _) => {
-                alike(&format!("as the layout function `{path}` says"), "that of the tensor it is a view of")
+                let unknown = || format!("as the layout function `{path}` says");
+                let shape = given_by_own(path, op, model).unwrap_or_else(unknown);
+                vec![ResultWords { shape, dtype: "that of the tensor it is a view of".to_owned() }; visible]
             }
             (None, Some(_)) => {
-                let unknown =
-                    || alike("as the composition gives it", "as the composition gives it").remove(0);
-                let row = |position| of_source(op, model, &source(model, op, position)?, callers);
-                (0..visible).map(|position| row(position).unwrap_or_else(unknown)).collect()
+                let of = |fact, position| match told(model, op, position, fact) {
+                    Some(told) => text(&told, op, model),
+                    None => "as the composition gives it".to_owned(),
+                };
+                let words = |position| ResultWords {
+                    shape: of(Fact::Sizes, position),
+                    dtype: of(Fact::DType, position),
+                };
+                (0..visible).map(words).collect()
             }
             (None, None) => Vec::new(),
         };
     };
-    let written = |expr| ResultRule::Own(rule(expr, op, model));
+    let written = |expr| rule(expr, op, model);
     let dtypes = infer.dtypes.iter().take(visible).map(written);
     if let Some(path) = &infer.function {
-        let shape = ResultRule::Own(format!("as the Rust function `{path}` says"));
-        return dtypes.map(|dtype| ResultRules { shape: shape.clone(), dtype }).collect();
+        let unknown = || format!("as the Rust function `{path}` says");
+        let shape = given_by_own(path, op, model).unwrap_or_else(unknown);
+        return dtypes.map(|dtype| ResultWords { shape: shape.clone(), dtype }).collect();
     }
     let shapes = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
-    shapes.iter().map(written).zip(dtypes).map(|(shape, dtype)| ResultRules { shape, dtype }).collect()
+    shapes.iter().map(written).zip(dtypes).map(|(shape, dtype)| ResultWords { shape, dtype }).collect()
 }
 
-/// The rules of a result of a composition: those of its source; `None` if that has none.
-fn of_source(op: &Op, model: &Model, source: &Source<'_>, callers: &Callers<'_>) -> Option<ResultRules> {
-    match source {
-        Source::Argument(index) => {
-            let rule = ResultRule::OfArgument(op.args.get(*index)?.name.clone());
-            Some(ResultRules { shape: rule.clone(), dtype: rule })
+/// The longest rule of called operators that explains anything.
+const LONGEST: usize = 320;
+
+/// The longest condition that explains anything.
+const LONGEST_CONDITION: usize = 90;
+
+/// The rule of a composition's result.
+fn text(told: &Told<'_>, op: &Op, model: &Model) -> String {
+    let by = |called: &Op| format!("as `{}` gives it for what it is called with", called.name);
+    match told {
+        Told::By(called) => by(called),
+        Told::Rule(rule, called) => {
+            let is_told = !called.is_some_and(|called| calls_private(rule, model) && !called.is_private());
+            let words = of_rule(rule, op, model).filter(|words| is_told && words.len() <= LONGEST);
+            words.unwrap_or_else(|| called.map_or("as the composition gives it".to_owned(), by))
         }
-        Source::Call { called, meant, position, .. } => {
-            // A composition may call its own operator, with other arguments.
-            if callers.have(meant) {
-                return None;
+        Told::Either { condition, told: both } => {
+            let [yes, no] = [&both[0], &both[1]].map(|told| text(told, op, model));
+            either(yes, condition, no, op, model).unwrap_or_else(|| by_all(told))
+        }
+    }
+}
+
+/// One rule if a condition holds, another if not; `None` if the condition is long.
+fn either(yes: String, condition: &Expr, no: String, op: &Op, model: &Model) -> Option<String> {
+    if yes == no {
+        return Some(yes);
+    }
+    let condition = code(condition, op, model);
+    if condition.len() > LONGEST_CONDITION {
+        return None;
+    }
+    Some(match no.strip_prefix(&format!("{yes} if ")) {
+        Some(rest) => format!("{yes} if {condition} or {rest}"),
+        None => format!("{yes} if {condition}, else {no}"),
+    })
+}
+
+/// That operators give a result, whichever of them is called.
+fn by_all(told: &Told<'_>) -> String {
+    let mut names: Vec<String> = Vec::new();
+    let mut open = vec![told];
+    while let Some(told) = open.pop() {
+        match told {
+            Told::By(called) | Told::Rule(_, Some(called)) => {
+                let name = format!("`{}`", called.name);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
             }
-            let inside = Callers { op: meant, outer: Some(callers) };
-            let rules = rules_in(meant, model, &inside).into_iter().nth(*position)?;
-            let ResultRules { shape, dtype } = rules;
-            Some(ResultRules { shape: shape.told_by(&called.name), dtype: dtype.told_by(&called.name) })
+            Told::Rule(_, None) => {}
+            Told::Either { told, .. } => open.extend(told.iter().rev()),
         }
-        Source::Either { condition, sources, .. } => {
-            let [yes, no] = &**sources;
-            let (yes, no) = (of_source(op, model, yes, callers)?, of_source(op, model, no, callers)?);
-            let condition = code(condition, op, model);
-            Some(ResultRules {
-                shape: ResultRule::either(&condition, yes.shape, no.shape),
-                dtype: ResultRule::either(&condition, yes.dtype, no.dtype),
-            })
+    }
+    let Some(last) = names.pop() else { return "as the composition gives it".to_owned() };
+    let names = if names.is_empty() { last } else { format!("{} or {last}", names.join(", ")) };
+    format!("as {names} gives it for what it is called with")
+}
+
+/// Whether a rule has a call of an operator that readers do not know.
+fn calls_private(rule: &Expr, model: &Model) -> bool {
+    let mut calls = false;
+    rule.walk(&mut |part| {
+        if let ExprKind::Op(id, _) = part.kind {
+            calls |= model.ops.get(id.0).is_some_and(Op::is_private);
         }
+    });
+    calls
+}
+
+/// A rule in the composition's arguments; `None` if nothing says what a function in it gives.
+fn of_rule(expr: &Expr, op: &Op, model: &Model) -> Option<String> {
+    Some(match &expr.kind {
+        ExprKind::Convert(inner) => return of_rule(inner, op, model),
+        ExprKind::Native(path, args) => return given_by(path, args, op, model),
+        ExprKind::Query(Query::Sizes | Query::DType, of, _) if let Some(name) = argument_of(of, op) => {
+            format!("that of `{name}`")
+        }
+        ExprKind::Query(Query::UnwrapOr, given, other)
+            if let (Some(name), [other]) = (argument_of(given, op), &other[..]) =>
+        {
+            format!("`{name}` if it is given, else {}", of_rule(other, op, model)?)
+        }
+        ExprKind::Rule(Rule::DType(DTypeRule::OrDefault), args) if matches!(&args[..], [arg] if is_absent(arg)) => {
+            "the default float".to_owned()
+        }
+        ExprKind::Rule(Rule::DType(DTypeRule::Accumulate), args)
+            if let [of, given] = &args[..]
+                && let Some(name) = argument_of(of, op)
+                && is_absent(given) =>
+        {
+            format!("`int64` for integers and `bool`, else that of `{name}`")
+        }
+        ExprKind::If(condition, yes, no) => {
+            let (yes, no) = (of_rule(yes, op, model)?, of_rule(no, op, model)?);
+            return either(yes, condition, no, op, model);
+        }
+        _ => rule(expr, op, model),
+    })
+}
+
+fn is_absent(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Convert(inner) => is_absent(inner),
+        kind => matches!(kind, ExprKind::None),
     }
 }

@@ -320,14 +320,17 @@ pub fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
 /// - `other`: Tensor
 ///
 /// # Results
-/// - shape that of `plus.Tensor`: `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype that of `plus.Tensor`: `promote(self, other, alpha)` (the operands' promoted dtype)
-/// - shape that of `grown`: `follow(self)` (the shape of the given input); dtype that of `grown`: `promote_float(self)` (the operands' promoted dtype; an integer result becomes the default float)
+/// - shape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote(self, other, 1)` (the operands' promoted dtype)
+/// - shape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote_float(plus.Tensor(self, other, 1))` (the operands' promoted dtype; an integer result becomes the default float)
 /// - in terms of other operators: `{ let sum = plus.Tensor(self, other, 1); (sum, grown(sum, false)) }`
 ///
 /// # Gradients
 /// - those of the operators that it is composed of
 ///
 /// # Errors
+/// - if `self`, `other` cannot be broadcast together
+/// - if `promote(self, other, 1)` is outside `int64`, `bfloat16`, `float32`
+/// - if `grown` refuses what it is called with
 /// - if tensors are on several devices
 ///
 /// Deterministic: equal inputs give equal results, whatever the number of threads.

@@ -93,9 +93,9 @@ pub static SUM_AND_GROWTH: Words = Words::of(
     [
         "in terms of other operators: `{ let sum = plus.Tensor(self, other, 1); (sum, grown(sum, false)) }`",
         "\n",
-        "shape that of `plus.Tensor`: `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype that of `plus.Tensor`: `promote(self, other, alpha)` (the operands' promoted dtype)\nshape that of `grown`: `follow(self)` (the shape of the given input); dtype that of `grown`: `promote_float(self)` (the operands' promoted dtype; an integer result becomes the default float)",
+        "shape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote(self, other, 1)` (the operands' promoted dtype)\nshape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote_float(plus.Tensor(self, other, 1))` (the operands' promoted dtype; an integer result becomes the default float)",
         "those of the operators that it is composed of",
-        "if tensors are on several devices",
+        "if `self`, `other` cannot be broadcast together\nif `promote(self, other, 1)` is outside `int64`, `bfloat16`, `float32`\nif `grown` refuses what it is called with\nif tensors are on several devices",
     ],
     None,
 );

@@ -1,0 +1,117 @@
+//! Rust functions in words: what their documentation says, with what they are called with in the places of their parameters.
+//!
+//! In: a function's path and the arguments of a call. Out: parts of sentences; Markdown.
+
+use super::{argument_of, code};
+use crate::model::expr::{Expr, ExprKind, Variable};
+use crate::model::{DocumentedFunction, Model, Op};
+
+/// The longest argument that stands in a sentence.
+const LONGEST: usize = 40;
+
+/// What a function gives that has all arguments of an operator.
+pub(super) fn given_by_own(path: &str, op: &Op, model: &Model) -> Option<String> {
+    Some(format!("as `{path}` gives it: {}", gives(path, &own_arguments(op), op, model)?))
+}
+
+/// What a function refuses that has all arguments of an operator.
+pub(super) fn refused_by_own(path: &str, op: &Op, model: &Model) -> Option<String> {
+    refuses(path, &own_arguments(op), op, model)
+}
+
+fn own_arguments(op: &Op) -> Vec<Expr> {
+    let variable = |(index, arg): (usize, &crate::model::Arg)| Expr {
+        kind: ExprKind::Variable(Variable::Arg(index)),
+        ty: arg.ty.clone(),
+        range: 0..0,
+    };
+    op.args.iter().enumerate().map(variable).collect()
+}
+
+/// What a call of a function gives. The call stands there if what the function says is about none of its arguments.
+pub(super) fn given_by(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
+    let gives = gives(path, args, op, model)?;
+    let function = documented(path, op, model)?;
+    if names_parameters(function, function.gives.as_deref()) {
+        return Some(format!("as `{path}` gives it: {gives}"));
+    }
+    Some(format!("as `{}` gives it: {gives}", call(path, args, op, model)))
+}
+
+/// What a call of a function that a composition makes refuses; the call stands there if what the function says is about none of its
+/// arguments. Empty if it refuses nothing.
+pub(super) fn refused_by(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
+    let refused = refuses(path, args, op, model)?;
+    let function = documented(path, op, model)?;
+    if refused.is_empty() || names_parameters(function, function.refuses.as_deref()) {
+        return Some(refused);
+    }
+    let call = call(path, args, op, model);
+    (call.len() <= LONGEST_CALL).then(|| format!("{refused} (`{call}`)"))
+}
+
+/// The longest call that stands in a sentence.
+const LONGEST_CALL: usize = 80;
+
+fn names_parameters(function: &DocumentedFunction, text: Option<&str>) -> bool {
+    let is_named = |name: &String| text.is_some_and(|text| text.contains(&format!("`{name}`")));
+    function.parameters.iter().any(is_named)
+}
+
+fn call(path: &str, args: &[Expr], op: &Op, model: &Model) -> String {
+    let args = args.iter().map(|arg| code(arg, op, model).trim_matches('`').to_owned());
+    format!("{path}({})", args.collect::<Vec<_>>().join(", "))
+}
+
+/// The documentation of a function that an operator of the spec itself names.
+fn documented<'a>(path: &str, op: &Op, model: &'a Model) -> Option<&'a DocumentedFunction> {
+    model.documented.get(path).filter(|_| !op.is_external())
+}
+
+/// The result of a call of a function; `None` if no documentation says it.
+pub(super) fn gives(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
+    let function = documented(path, op, model)?;
+    let text = function.gives.as_ref().filter(|text| !text.is_empty())?;
+    with_arguments(text, &function.parameters, args, op, model)
+}
+
+/// What a call of a function refuses, the rest of a sentence; empty if nothing, and `None` if no documentation says it.
+pub(super) fn refuses(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
+    let function = documented(path, op, model)?;
+    let text = with_arguments(function.refuses.as_ref()?, &function.parameters, args, op, model)?;
+    (text.is_empty() || text.starts_with("if ")).then_some(text)
+}
+
+/// A text about parameters with arguments in their places; `None` if one is long, or in the middle of code.
+fn with_arguments(
+    text: &str,
+    parameters: &[String],
+    args: &[Expr],
+    op: &Op,
+    model: &Model,
+) -> Option<String> {
+    let mut out = String::new();
+    for (number, part) in text.split('`').enumerate() {
+        if number % 2 == 0 {
+            out.push_str(part);
+            continue;
+        }
+        let Some(at) = parameters.iter().position(|name| name == part) else {
+            let has = |name: &String| {
+                part.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
+            };
+            let is_changed = |(name, arg): (&String, &Expr)| has(name) && argument_of(arg, op) != Some(name);
+            if parameters.iter().zip(args).any(is_changed) {
+                return None;
+            }
+            out.push_str(&format!("`{part}`"));
+            continue;
+        };
+        let argument = code(args.get(at)?, op, model);
+        if argument.len() > LONGEST {
+            return None;
+        }
+        out.push_str(&argument);
+    }
+    Some(out)
+}
