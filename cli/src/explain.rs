@@ -9,7 +9,7 @@ use opsmith_codegen::Config;
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline::{self, Checked};
 use opsmith_runtime::{Backend, DType, Device};
-use opsmith_tools::describe::{self, Operator};
+use opsmith_tools::describe::{self, InWords, Operator};
 use serde_json::{Value as Json, json};
 
 use crate::Outcome;
@@ -178,6 +178,7 @@ fn size_json(size: &str) -> Json {
 /// Facts about one operator and about the given call.
 struct Report {
     operator: Operator,
+    words: InWords,
     /// Inference for the given shapes, if some were given.
     answer: Option<Answer>,
     /// The reason why there is no answer although shapes were given.
@@ -203,7 +204,8 @@ impl Report {
             Some(answer) => answer.compute.as_ref().ok().copied(),
             None => asked.dtype.map(|dtype| assumed_compute(op, dtype)),
         };
-        Ok(Report { operator, answer, refused: None, compute, backend: asked.backend })
+        let words = describe::in_words(op, &checked.model);
+        Ok(Report { operator, words, answer, refused: None, compute, backend: asked.backend })
     }
 
     fn without_answer(
@@ -215,6 +217,7 @@ impl Report {
     ) -> Report {
         Report {
             operator: describe::describe(checked, config, op),
+            words: describe::in_words(op, &checked.model),
             answer: None,
             refused: Some(format!("{error:#}")),
             compute: asked.dtype,
@@ -224,6 +227,7 @@ impl Report {
 
     fn json(&self) -> Result<Json> {
         let mut value = serde_json::to_value(&self.operator)?;
+        value["in_words"] = serde_json::to_value(&self.words)?;
         let (kernel, why) = describe::choose(&self.operator, self.backend, self.compute);
         value["chosen"] = json!({
             "device": self.backend.name(),
@@ -350,12 +354,27 @@ impl Report {
         Ok(())
     }
 
+    /// The rules of results in words, for an operator that has none in its entry.
+    fn results(&self, out: &mut dyn Write) -> io::Result<()> {
+        for result in &self.words.results {
+            writeln!(out, "  shape {}\n  dtype {}", result.shape, result.dtype)?;
+        }
+        for error in self.words.errors.iter().filter(|error| !self.is_check(error)) {
+            writeln!(out, "  an error {error}")?;
+        }
+        Ok(())
+    }
+
+    fn is_check(&self, error: &str) -> bool {
+        self.operator.checks.iter().any(|check| error.strip_prefix("unless ") == Some(&format!("`{check}`")))
+    }
+
     fn inference(&self, out: &mut dyn Write) -> io::Result<()> {
         for check in &self.operator.checks {
             writeln!(out, "  requires {check}")?;
         }
         let Some(inference) = &self.operator.inference else {
-            return writeln!(out, "  as the view, the composition or the function says");
+            return self.results(out);
         };
         let kinds = [
             ("shape", &inference.shapes),

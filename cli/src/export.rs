@@ -39,8 +39,7 @@ pub struct ExportArguments {
 
 pub fn run_export(arguments: &ExportArguments) -> Result<Outcome> {
     let config = arguments.builds_on.config(&arguments.spec)?;
-    let mut checked = pipeline::check(&config)?;
-    pipeline::find_functions(&mut checked, &config);
+    let checked = pipeline::check(&config)?;
     if report::refuse_mistakes(&checked, Format::Text, Color::Auto.on_stderr())? {
         return Ok(Outcome::Mistakes);
     }

@@ -124,3 +124,52 @@ fn every_kernel_of_the_stock_library_has_a_place() {
     // Cargo reads every file of a folder that it watches.
     assert!(watched.iter().all(|path| path.is_file()), "{watched:?}");
 }
+
+#[test]
+fn functions_of_rules_have_the_words_of_their_documentation() {
+    let own = Crate::new("documented", &[]);
+    let entry = |name: &str, shape: &str| {
+        format!(
+            "- func: {name}(Tensor x, int n) -> Tensor\n  doc: D.\n  shape: {shape}\n  dtype: follow(x)\n  dispatch: {{CPU: k}}\n"
+        )
+    };
+    let rules = [
+        entry("first", "\"infer::first(x, n)\""),
+        entry("other", "\"infer::other(x.sizes())\""),
+        entry("twice", "\"infer::twice(x, n)\""),
+        entry("silent", "\"infer::silent(x)\""),
+        "- {func: \"called(Tensor y) -> Tensor\", doc: D., decompose: \"first(y, 3)\"}\n".to_owned(),
+    ];
+    own.write("ops.yaml", &format!("edition: 1\nops:\n{}", rules.concat()));
+    own.write(
+        "src/kernels/infer.rs",
+        "/// The shape of `x` with `count` more\n/// dimensions. The rest is known.\n///\n/// # Errors\n/// If `count` is negative.\n\
+         #[inline]\npub fn first(x_: &Tensor, count: i64) -> Result<Dims> {}\n\n\
+         /// As [`first`], twice.\n///\n/// # Errors\n/// None.\npub fn other(\n    sizes: &[(i64, i64)],\n) -> Result<Dims> {}\n\
+         /// As [`first`], twice.\npub fn twice(x: &Tensor, count: i64) -> Result<Dims> {}\n\
+         pub fn silent(x: &Tensor) -> Result<Dims> {}\n",
+    );
+    let config = own.config();
+    let mut checked = pipeline::check(&config).expect("the spec is there");
+    assert!(!checked.diagnostics.has_errors(), "{:?}", checked.diagnostics);
+    let watched = pipeline::find_kernels(&mut checked, &config);
+    assert!(watched.iter().any(|path| path.ends_with("kernels/infer.rs")), "{watched:?}");
+    let model = &checked.model;
+    let of = |path: &str| {
+        let function = &model.documented[path];
+        (function.parameters.join(" "), function.gives.clone(), function.refuses.clone())
+    };
+    let words = |text: &str| Some(text.to_owned());
+    let gives = "the shape of `x` with `count` more dimensions";
+    assert_eq!(of("infer::first"), ("x count".to_owned(), words(gives), words("if `count` is negative")));
+    assert_eq!(of("infer::other"), ("sizes".to_owned(), None, words("")));
+    assert_eq!(of("infer::twice").1, words(&format!("{gives}, twice")));
+    assert_eq!(of("infer::silent"), ("x".to_owned(), words(""), words("")));
+    let shape = |name: &str| {
+        let op = model.ops.iter().find(|op| op.name == name).expect("the operator is there");
+        opsmith_codegen::emit::rules_of_results(op, model).remove(0).shape
+    };
+    assert_eq!(shape("first"), "`infer::first(x, n)` (the shape of `x` with `n` more dimensions)");
+    assert_eq!(shape("silent"), "`infer::silent(x)` (as the Rust function `infer::silent` says)");
+    assert_eq!(shape("called"), "as `infer::first` gives it: the shape of `y` with `3` more dimensions");
+}

@@ -24,16 +24,16 @@ pub(crate) fn functions(model: &Model, places: &mut CodePlaces) -> BTreeMap<Stri
             if found.contains_key(path) {
                 continue;
             }
-            let Some(mut function) = function(path, places) else { continue };
-            let names = || op.args.iter().map(|arg| arg.name.clone());
+            let Some((text, mut parameters)) = places.documentation(path) else { continue };
+            let mut names = op.args.iter().map(|arg| arg.name.clone());
             if op.infer.as_ref().is_some_and(|infer| infer.function.as_deref() == Some(path)) {
                 // It reads the arguments of a call by their names.
-                function.parameters = names().collect();
+                parameters = names.collect();
             } else if op.body.view.as_deref() == Some(path) {
                 // The layout is that of the first argument.
-                let first = names().next().into_iter();
-                function.parameters = first.chain(function.parameters.into_iter().skip(1)).collect();
+                parameters = names.next().into_iter().chain(parameters.into_iter().skip(1)).collect();
             }
+            let function = function(path, &text, parameters, places);
             found.insert(path.to_owned(), function);
         }
     }
@@ -53,14 +53,11 @@ fn named(rule: &Expr) -> Vec<&str> {
     paths
 }
 
-fn function(path: &str, places: &mut CodePlaces) -> Option<DocumentedFunction> {
-    let (text, parameters) = places.documentation(path)?;
-    let (meaning, refused) = parts(&text);
-    Some(DocumentedFunction {
-        parameters,
-        gives: told(path, meaning, places, |text| parts(text).0),
-        refuses: told(path, refused, places, |text| parts(text).1),
-    })
+fn function(path: &str, text: &str, parameters: Vec<String>, places: &mut CodePlaces) -> DocumentedFunction {
+    let (meaning, refused) = parts(text);
+    let gives = told(path, meaning, &parameters, places, |text| parts(text).0);
+    let refuses = told(path, refused, &parameters, places, |text| parts(text).1);
+    DocumentedFunction { parameters, gives, refuses }
 }
 
 /// The first paragraph of a documentation, and that about errors; empty ones are not there.
@@ -73,7 +70,13 @@ fn parts(text: &str) -> (&str, &str) {
 
 /// The first sentence of a paragraph as the rest of one; `As [`other`]` is what is said of that function of the same module. `None` if it
 /// refers to more, and empty if there is no paragraph or it says that there is nothing.
-fn told(path: &str, paragraph: &str, places: &mut CodePlaces, of: fn(&str) -> &str) -> Option<String> {
+fn told(
+    path: &str,
+    paragraph: &str,
+    parameters: &[String],
+    places: &mut CodePlaces,
+    of: fn(&str) -> &str,
+) -> Option<String> {
     let sentence = first_sentence(paragraph);
     let Some((name, rest)) = sentence.strip_prefix("As [`").and_then(|rest| rest.split_once("`]")) else {
         return (!sentence.contains("[`")).then(|| small(&sentence));
@@ -83,9 +86,11 @@ fn told(path: &str, paragraph: &str, places: &mut CodePlaces, of: fn(&str) -> &s
     }
     let module = path.rsplit_once("::").map_or("", |(module, _)| module);
     let other = format!("{module}::{}", name.rsplit("::").next().unwrap_or(name));
-    let (text, _) = places.documentation(other.trim_start_matches("::"))?;
+    let (text, others) = places.documentation(other.trim_start_matches("::"))?;
     let other = first_sentence(of(&text));
-    let is_plain = !other.is_empty() && !other.contains("[`");
+    // What that function says of a parameter means nothing where there is none of the name.
+    let is_missing = |name: &String| !parameters.contains(name) && other.contains(&format!("`{name}`"));
+    let is_plain = !other.is_empty() && !other.contains("[`") && !others.iter().any(is_missing);
     is_plain.then(|| format!("{}{rest}", small(&other)))
 }
 

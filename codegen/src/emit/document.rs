@@ -86,7 +86,7 @@ fn whole(generation: &Generation<'_>, function: &Function<'_>) -> String {
             let name = &op.args[argument].name;
             lines = with_number(lines, part(other, model), name);
         }
-        lines.into_iter().map(item).collect()
+        lines.into_iter().map(|line| item(linked(generation, op, line))).collect()
     };
     section("Arguments", arguments(op, other));
     section("Results", own(results));
@@ -107,6 +107,24 @@ fn whole(generation: &Generation<'_>, function: &Function<'_>) -> String {
 /// An item of a list, whose parts are a list below it.
 fn item(text: String) -> String {
     format!("- {}", text.replace(&format!("\n{}", Words::PART), "\n  - "))
+}
+
+/// A sentence about operators that a composition calls, with links to their functions.
+fn linked(generation: &Generation<'_>, op: &Op, line: String) -> String {
+    if !line.contains(words::FOR_CALLS) {
+        return line;
+    }
+    let link = |name: &str| {
+        let called = generation.own_definitions().find(|called| called.name == name)?;
+        let function = api::own_forms(called).into_iter().next().filter(|_| !called.is_private())?;
+        Some(format!("[`{name}`](fn@super::{})", function.name()))
+    };
+    let parts = line.split('`').enumerate().map(|(number, part)| match number % 2 {
+        0 => part.to_owned(),
+        _ if op.arg_index(part).is_some() => format!("`{part}`"),
+        _ => link(part).unwrap_or_else(|| format!("`{part}`")),
+    });
+    parts.collect()
 }
 
 /// The lines of two overloads: those of tensors, then what differs if an argument is a number.

@@ -46,8 +46,8 @@ pub use names::raw_name;
 pub use signature::{Signature, rust_kernel_parameters, rust_kernel_signature, signatures};
 pub use signature::{host_parameter_types, kernel_parameter_types, view_parameter_types};
 pub use words::{
-    ResultWords, constraints as constraints_in_words, errors as errors_in_words, named as dtypes_in_words,
-    notes as notes_of_argument, rules_of_results, source_of_gradients, words,
+    ResultWords, constraints as constraints_in_words, errors as errors_in_words, gives as function_in_words,
+    named as dtypes_in_words, notes as notes_of_argument, rules_of_results, source_of_gradients, words,
 };
 
 /// The folder of the generated files inside `OUT_DIR`.

@@ -20,7 +20,11 @@ use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Derivative, Formula, GradientSource, Model, NumberUse, Op, ValueUse};
 
 pub use errors::errors;
+pub use functions::gives;
 pub use result_rules::{ResultWords, rules_of_results};
+
+/// The end of a sentence about operators that a composition calls with more than its own arguments.
+pub(super) const FOR_CALLS: &str = "what it is called with";
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().map(|op| row(op, generation.model)).collect()

@@ -6,7 +6,7 @@ use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
 use opsmith_core::{Backend, DTypeSet, Query, constraint};
 
 use super::functions::{refused_by as refused_by_call, refused_by_own, refuses};
-use super::{argument_of, code, in_a_line, named};
+use super::{FOR_CALLS, argument_of, code, in_a_line, named};
 use crate::analysis::composed::{Refusal, Refused, is_literal, refusals};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Kind, Model, NumberUse, Op};
@@ -144,7 +144,7 @@ fn refused_by(ops: &[&Op]) -> Option<String> {
     }
     let last = names.pop()?;
     let names = if names.is_empty() { last } else { format!("{} or {last}", names.join(", ")) };
-    Some(format!("if {names} refuses what it is called with"))
+    Some(format!("if {names} refuses {FOR_CALLS}"))
 }
 
 /// The longest condition of a called operator that is told.

@@ -69,7 +69,7 @@ fn documented<'a>(path: &str, op: &Op, model: &'a Model) -> Option<&'a Documente
 }
 
 /// The result of a call of a function; `None` if no documentation says it.
-pub(super) fn gives(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
+pub fn gives(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
     let function = documented(path, op, model)?;
     let text = function.gives.as_ref().filter(|text| !text.is_empty())?;
     with_arguments(text, &function.parameters, args, op, model)

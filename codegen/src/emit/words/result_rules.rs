@@ -7,7 +7,7 @@ use opsmith_core::Query;
 use opsmith_core::rules::{DTypeRule, Rule};
 
 use super::functions::{given_by, given_by_own};
-use super::{argument_of, code, rule};
+use super::{FOR_CALLS, argument_of, code, rule};
 use crate::analysis::composed::{Fact, Told, told};
 use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Model, Op};
@@ -64,7 +64,7 @@ const LONGEST_CONDITION: usize = 90;
 
 /// The rule of a composition's result.
 fn text(told: &Told<'_>, op: &Op, model: &Model) -> String {
-    let by = |called: &Op| format!("as `{}` gives it for what it is called with", called.name);
+    let by = |called: &Op| format!("as `{}` gives it for {FOR_CALLS}", called.name);
     match told {
         Told::By(called) => by(called),
         Told::Rule(rule, called) => {
@@ -112,7 +112,7 @@ fn by_all(told: &Told<'_>) -> String {
     }
     let Some(last) = names.pop() else { return "as the composition gives it".to_owned() };
     let names = if names.is_empty() { last } else { format!("{} or {last}", names.join(", ")) };
-    format!("as {names} gives it for what it is called with")
+    format!("as {names} gives it for {FOR_CALLS}")
 }
 
 /// Whether a rule has a call of an operator that readers do not know.

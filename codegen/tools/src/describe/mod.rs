@@ -5,6 +5,7 @@
 
 pub mod source;
 mod uses;
+mod words;
 
 use std::collections::HashMap;
 
@@ -23,6 +24,7 @@ use opsmith_codegen::model::{self, Body, Forward, Infer, KernelSource, Model, Op
 use opsmith_codegen::pipeline::Checked;
 
 pub use uses::{Use, all_uses};
+pub use words::{InWords, ResultInWords, in_words};
 
 /// The description of an operator.
 #[derive(Clone, Debug, Serialize)]
@@ -389,6 +391,7 @@ fn describe_rule(expr: &Expr, op: &Op, model: &Model, sources: &mut CodePlaces) 
     let meaning = match &expr.kind {
         ExprKind::Rule(rule, _) => Some(rule.doc().to_owned()),
         ExprKind::DType(dtype) => Some(format!("always {dtype}")),
+        ExprKind::Native(path, args) => emit::function_in_words(path, args, op, model),
         _ => None,
     };
     let mut natives = Vec::new();
