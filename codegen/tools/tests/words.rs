@@ -91,6 +91,8 @@ fn rules_of_compositions_are_told_in_their_own_arguments() {
     assert_eq!(rules("to.dtype"), ["that of `self`", "`dtype`"]);
     assert_eq!(rules("any")[1], "`uint8` if `self.dtype() == uint8`, else `bool`");
     assert_eq!(rules("exponential"), ["that of `self`", "that of `self`"]);
+    assert_eq!(rules("glu")[1], "that of `self`");
+    assert_eq!(rules("conv2d")[1].matches("same(input, weight)").count(), 1);
     assert_eq!(rules("linalg_vecdot")[1], "that of `y`");
     assert!(rules("index_reduce")[1].starts_with("`same(self, source)`"));
     assert_eq!(rules("vstack")[0], "as `cat` gives it for what it is called with");
@@ -128,6 +130,9 @@ fn errors_of_compositions_are_those_of_the_operators_that_they_call() {
     let of_p = dropout.iter().filter(|line| line.contains("`p` is not")).count();
     assert_eq!(of_p, 1, "{dropout:#?}");
     assert_eq!(errors("zeros_like"), ["if there is no memory for the result"]);
+    // Either branch of a composition calls with the same dtypes.
+    let same = "unless `input.dtype() == weight.dtype()`".to_owned();
+    assert!(errors("conv2d").contains(&same), "{:#?}", errors("conv2d"));
     assert!(errors("vstack").contains(&"unless `tensors.len() > 0`".to_owned()));
     for op in STOCK.ops.iter().filter(|op| op.body.composite.is_some()) {
         let lines = emit::errors_in_words(op, &STOCK);

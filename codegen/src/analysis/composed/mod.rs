@@ -13,7 +13,7 @@ use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Model, Op};
 
 use decide::substituted;
-pub(crate) use refusals::{Refusal, Refused, is_literal, refusals};
+pub(crate) use refusals::{Refusal, Refused, is_literal, negated, refusals};
 pub use rules::shape;
 pub(crate) use rules::{Fact, Told, told};
 

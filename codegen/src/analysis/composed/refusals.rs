@@ -248,7 +248,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The opposite of a condition.
-fn negated(condition: &Expr) -> Expr {
+pub(crate) fn negated(condition: &Expr) -> Expr {
     let ty = condition.ty.clone();
     let kind = match &condition.kind {
         ExprKind::Unary(Operation::Not, inner) => inner.kind.clone(),

@@ -7,7 +7,7 @@ use opsmith_core::{Backend, DTypeSet, Query, constraint};
 
 use super::functions::{refused_by as refused_by_call, refused_by_own, refuses};
 use super::{FOR_CALLS, argument_of, code, in_a_line, named};
-use crate::analysis::composed::{Refusal, Refused, is_literal, refusals};
+use crate::analysis::composed::{Refusal, Refused, is_literal, negated, refusals};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Kind, Model, NumberUse, Op};
 
@@ -115,15 +115,19 @@ fn add_those_of_calls(lines: &mut Vec<String>, op: &Op, model: &Model) {
     let (mut told, mut named): (usize, Vec<&Op>) = (0, Vec::new());
     for refusal in refusals(model, op) {
         let line = line_of_call(&refusal, op, model);
-        if let Some((place, line)) = &line {
-            let whole = format!("{place}{line}");
-            let is_known = line.is_empty() || [line, &whole].into_iter().any(|one| lines.contains(one));
-            if is_known || own.contains(line) {
+        if let Some(line) = &line {
+            let is_known = |text: &String| lines.contains(text) || own.contains(text);
+            if line.refused.is_empty() || (0..=line.places.len()).any(|count| is_known(&line.text(count))) {
+                continue;
+            }
+            if let Some(other) = lines.iter_mut().find(|known| line.in_other_branch().as_ref() == Some(known))
+            {
+                *other = line.text(line.places.len() - 1);
                 continue;
             }
             if told < MOST_OF_CALLS {
                 told += 1;
-                lines.push(whole);
+                lines.push(line.text(line.places.len()));
                 continue;
             }
         }
@@ -132,6 +136,36 @@ fn add_those_of_calls(lines: &mut Vec<String>, op: &Op, model: &Model) {
         }
     }
     lines.extend(refused_by(&named));
+}
+
+/// A condition of a called operator in words.
+struct Line {
+    /// The conditions of the branches that the call stands in.
+    places: Vec<String>,
+    /// The opposite of the innermost of them.
+    opposite: Option<String>,
+    /// The refused calls, the rest of a sentence; empty if there are none.
+    refused: String,
+}
+
+impl Line {
+    /// The line with so many of the places.
+    fn text(&self, places: usize) -> String {
+        self.at(&self.places[..places])
+    }
+
+    fn at(&self, places: &[String]) -> String {
+        match places {
+            [] => self.refused.clone(),
+            places => format!("where {}, {}", places.join(" and "), self.refused),
+        }
+    }
+
+    /// The same of the branch beside the innermost one.
+    fn in_other_branch(&self) -> Option<String> {
+        let (_, outer) = self.places.split_last()?;
+        Some(self.at(&[outer, &[self.opposite.clone()?]].concat()))
+    }
 }
 
 /// That operators refuse more than is told.
@@ -150,22 +184,24 @@ fn refused_by(ops: &[&Op]) -> Option<String> {
 /// The longest condition of a called operator that is told.
 const LONGEST: usize = 100;
 
-/// Where a called operator is called, and what it refuses there, empty if nothing; `None` if the arguments do not tell it.
-fn line_of_call(refusal: &Refusal<'_>, op: &Op, model: &Model) -> Option<(String, String)> {
-    let line = refused_in_words(refusal, op, model)?;
+/// The most branches whose conditions are told.
+const MOST_PLACES: usize = 2;
+
+/// The line of a condition; `None` if the arguments do not tell it.
+fn line_of_call(refusal: &Refusal<'_>, op: &Op, model: &Model) -> Option<Line> {
+    let refused = refused_in_words(refusal, op, model)?;
+    if refused.is_empty() {
+        return Some(Line { places: Vec::new(), opposite: None, refused });
+    }
     let asks_function = |condition: &Expr| {
         let mut asks = false;
         condition.walk(&mut |part| asks |= matches!(part.kind, ExprKind::Native(..)));
         asks
     };
-    let told = |condition| short(condition, 60, op, model).filter(|_| !asks_function(condition));
-    let wheres = refusal.where_.iter().map(told);
-    match &wheres.collect::<Option<Vec<_>>>()?[..] {
-        [] => Some((String::new(), line)),
-        wheres if wheres.len() <= 2 => Some((format!("where {}, ", wheres.join(" and ")), line)),
-        _ if line.is_empty() => Some((String::new(), line)),
-        _ => None,
-    }
+    let told = |condition: &Expr| short(condition, 60, op, model).filter(|_| !asks_function(condition));
+    let places: Vec<String> = refusal.where_.iter().map(told).collect::<Option<_>>()?;
+    let opposite = refusal.where_.last().map(|condition| code(&negated(condition), op, model));
+    (places.len() <= MOST_PLACES).then_some(Line { places, opposite, refused })
 }
 
 /// An expression that tells something, if it is not longer.

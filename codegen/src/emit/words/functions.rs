@@ -28,22 +28,22 @@ fn own_arguments(op: &Op) -> Vec<Expr> {
     op.args.iter().enumerate().map(variable).collect()
 }
 
-/// What a call of a function gives. The call stands there if what the function says is about none of its arguments.
+/// What a call of a function gives. The call stands there unless the sentence, or the operator's only tensor, says all of it.
 pub(super) fn given_by(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
     let gives = gives(path, args, op, model)?;
     let function = documented(path, op, model)?;
-    if names_parameters(function, function.gives.as_deref()) {
+    if is_whole(function, function.gives.as_deref(), args, op) {
         return Some(format!("as `{path}` gives it: {gives}"));
     }
     Some(format!("as `{}` gives it: {gives}", call(path, args, op, model)))
 }
 
-/// What a call of a function that a composition makes refuses; the call stands there if what the function says is about none of its
-/// arguments. Empty if it refuses nothing.
+/// What a call of a function that a composition makes refuses, with the call as in [`given_by`]. Empty if it refuses nothing.
 pub(super) fn refused_by(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
     let refused = refuses(path, args, op, model)?;
     let function = documented(path, op, model)?;
-    if refused.is_empty() || names_parameters(function, function.refuses.as_deref()) {
+    let text = function.refuses.as_deref();
+    if refused.is_empty() || names_any(function, text) && is_whole(function, text, args, op) {
         return Some(refused);
     }
     let call = call(path, args, op, model);
@@ -53,9 +53,27 @@ pub(super) fn refused_by(path: &str, args: &[Expr], op: &Op, model: &Model) -> O
 /// The longest call that stands in a sentence.
 const LONGEST_CALL: usize = 80;
 
-fn names_parameters(function: &DocumentedFunction, text: Option<&str>) -> bool {
-    let is_named = |name: &String| text.is_some_and(|text| text.contains(&format!("`{name}`")));
-    function.parameters.iter().any(is_named)
+fn names(text: Option<&str>, name: &str) -> bool {
+    text.is_some_and(|text| text.contains(&format!("`{name}`")))
+}
+
+fn names_any(function: &DocumentedFunction, text: Option<&str>) -> bool {
+    function.parameters.iter().any(|name| names(text, name))
+}
+
+/// Whether a sentence about some parameters leaves no doubt which tensors a function is called with.
+fn is_whole(function: &DocumentedFunction, text: Option<&str>, args: &[Expr], op: &Op) -> bool {
+    let has_one_tensor = op.args.iter().filter(|arg| arg.ty.holds_tensors()).count() == 1;
+    let is_plain = |arg: &Expr| {
+        let (mut calls, mut tensors) = (false, false);
+        arg.walk(&mut |part| {
+            calls |= matches!(part.kind, ExprKind::Op(..));
+            tensors |= part.ty.holds_tensors();
+        });
+        !tensors || has_one_tensor && !calls
+    };
+    let mut all = args.iter().zip(&function.parameters);
+    names_any(function, text) && all.all(|(arg, name)| names(text, name) || is_plain(arg))
 }
 
 fn call(path: &str, args: &[Expr], op: &Op, model: &Model) -> String {

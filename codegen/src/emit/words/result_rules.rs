@@ -90,6 +90,8 @@ fn either(yes: String, condition: &Expr, no: String, op: &Op, model: &Model) -> 
     }
     Some(match no.strip_prefix(&format!("{yes} if ")) {
         Some(rest) => format!("{yes} if {condition} or {rest}"),
+        // A sentence of a function's documentation may have an `if` of its own.
+        None if yes.contains("gives it: ") => format!("if {condition}, {yes}; else {no}"),
         None => format!("{yes} if {condition}, else {no}"),
     })
 }
@@ -133,6 +135,9 @@ fn of_rule(expr: &Expr, op: &Op, model: &Model) -> Option<String> {
         ExprKind::Native(path, args) => return given_by(path, args, op, model),
         ExprKind::Query(Query::Sizes | Query::DType, of, _) if let Some(name) = argument_of(of, op) => {
             format!("that of `{name}`")
+        }
+        ExprKind::Query(Query::Unwrap, given, _) if let Some(name) = argument_of(given, op) => {
+            format!("`{name}`")
         }
         ExprKind::Query(Query::UnwrapOr, given, other)
             if let (Some(name), [other]) = (argument_of(given, op), &other[..]) =>

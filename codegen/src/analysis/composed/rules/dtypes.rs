@@ -48,7 +48,7 @@ fn of_rule(reading: Reading<'_>, rule: DTypeRule, args: &[Expr], callers: &Calle
         },
         (DTypeRule::Same | DTypeRule::Promote | DTypeRule::PromoteFloat, _) => {
             let mut kept: Vec<Expr> = Vec::new();
-            for operand in args.iter().map(|operand| like(reading, operand, callers)) {
+            for operand in args.iter().map(|operand| like(reading, rule, operand, callers)) {
                 if !kept.iter().any(|known| known.same_value(&operand)) {
                     kept.push(operand);
                 }
@@ -90,17 +90,21 @@ fn dtype(reading: Reading<'_>, tensor: &Expr, callers: &Callers<'_>) -> Option<E
     }
 }
 
-/// A tensor of the same dtype and shape that is an argument of calls rather than their result. The number of dimensions decides
-/// about promotion too.
-fn like(reading: Reading<'_>, tensor: &Expr, callers: &Callers<'_>) -> Expr {
+/// A tensor of the same dtype that is an argument of calls rather than their result; of the same shape too if the rule promotes, where
+/// the number of dimensions decides.
+fn like(reading: Reading<'_>, rule: DTypeRule, tensor: &Expr, callers: &Callers<'_>) -> Expr {
     if matches!(tensor.kind, ExprKind::Op(..) | ExprKind::If(..))
         && let Some(Expr { kind: ExprKind::Query(Query::DType, of, _), .. }) =
             of_call(reading, tensor, callers)
-        && let Some(Expr { kind: ExprKind::Query(Query::Sizes, like, _), .. }) =
-            of_call(reading.of(Fact::Sizes), tensor, callers)
-        && of.same_value(&like)
     {
-        return *of;
+        let shape = || of_call(reading.of(Fact::Sizes), tensor, callers);
+        let is_of_its_shape = || match shape().map(|shape| shape.kind) {
+            Some(ExprKind::Query(Query::Sizes, like, _)) => of.same_value(&like),
+            _ => false,
+        };
+        if rule == DTypeRule::Same || is_of_its_shape() {
+            return *of;
+        }
     }
     tensor.clone()
 }
