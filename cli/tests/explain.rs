@@ -42,6 +42,9 @@ fn expressions_compositions_and_functions_in_cpp_have_places() {
         .assert_parts(&["which code runs\n  none: no kernel for CPU and "]);
     opsmith(&["explain", "exp"])
         .assert_parts(&["which code runs\n  expression `exp(self)`\n  at ops/elementary.yaml:"]);
+    opsmith(&["explain", "zeros_like"]).assert_parts(&[
+        "inference\n  shape that of `self`\n  dtype `dtype` if it is given, else that of `self`\n",
+    ]);
     opsmith(&["explain", "cosine_similarity"]).assert_parts(&[
         "which code runs\n  composition `",
         "at ops/losses.yaml:",

@@ -15,8 +15,8 @@ use super::indexing::broadcast_pair;
 /// The function is that of [`crate::cpu::index::index`]; the number of places that a mask names is known in a run.
 ///
 /// # Errors
-/// If there are more indices than dimensions, or one is neither a mask nor of integers; if a mask has another shape than the dimensions that it is for; if the indices do not
-/// broadcast.
+/// If there are more indices than dimensions, or one is neither a mask nor of integers; if a mask has another shape than the dimensions
+/// that it is for; if the indices do not broadcast.
 pub fn index(context: &mut InferContext<'_>) -> Result<()> {
     let dtype = context.dtype("self")?;
     context.set_dtype(0, dtype)?;

@@ -7,8 +7,8 @@ use opsmith_runtime::{Dims, Error, Result, Tensor};
 /// A loss for each sample.
 ///
 /// # Errors
-/// If `log_probs` has not three dimensions (times, samples, classes), labels are no vector and no rows of samples, or there is another number
-/// of lengths, or one that is negative, or longer than there are times or labels.
+/// If `log_probs` has not three dimensions (times, samples, classes), labels are no vector and no rows of samples, or there is another
+/// number of lengths, or one that is negative, or longer than there are times or labels.
 pub fn ctc_losses(
     log_probs: &Tensor,
     targets: &Tensor,
