@@ -141,7 +141,8 @@ fn a_call_is_repeated_by_a_program_that_compiles_and_runs() -> Result<(), Failur
         Ok(format!("//! The repetition of a call, as `Profile::repro` writes it.\n{rest}"))
     };
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/profile_support");
-    let programs: [(&str, &str, fn() -> opsmith::Result<()>); 4] = [
+    type Main = fn() -> opsmith::Result<()>;
+    let programs: [(&str, &str, Main); 4] = [
         ("cat", "cat.rs", cat::main),
         ("linalg_cholesky", "cholesky.rs", cholesky::main),
         ("floor_divide", "floor_divide.rs", floor_divide::main),
