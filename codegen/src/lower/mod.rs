@@ -223,5 +223,8 @@ pub fn lower(
         functions: functions.finish(),
         foreign_names,
         documented: std::collections::BTreeMap::default(),
+        kept_rules: crate::model::Kept::default(),
+        kept_errors: crate::model::Kept::default(),
+        kept_results: crate::model::Kept::default(),
     }
 }

@@ -9,6 +9,7 @@ mod facts;
 mod formula;
 mod function;
 mod gradients;
+mod kept;
 mod names;
 mod roles;
 mod samples;
@@ -32,6 +33,7 @@ pub use formula::{
 };
 pub use function::{Function, FunctionReturn};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
+pub(crate) use kept::Kept;
 pub use names::ForeignNames;
 pub use roles::{Operation, Operator, Role};
 pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
@@ -50,6 +52,13 @@ pub struct Model {
     /// The documentation of the Rust functions that the spec's own rules and views name, by path, as far as it was looked for and
     /// found.
     pub documented: BTreeMap<String, DocumentedFunction>,
+    /// Rules of compositions that were put together: by the operator's address, the result's position, the number of the fact, and the
+    /// library whose functions are read.
+    pub(crate) kept_rules: Kept<(usize, usize, u8, Option<Option<usize>>), Option<Expr>>,
+    /// The refused calls of operators in words, by the operator's address.
+    pub(crate) kept_errors: Kept<usize, Vec<String>>,
+    /// The rules of the shape and dtype of each result in words, by the operator's address.
+    pub(crate) kept_results: Kept<usize, Vec<[String; 2]>>,
 }
 
 /// A Rust function in the words of its documentation.

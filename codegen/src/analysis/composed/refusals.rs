@@ -38,12 +38,14 @@ pub(crate) struct Refusal<'a> {
 }
 
 /// The most operators that are followed below a composition.
-const MOST_CALLS: usize = 60;
+const MOST_CALLS: usize = 30;
+/// The most conditions that are told, of which documents show fewer: many are equal.
+const MOST_TOLD: usize = 16;
 
 /// The calls that the operators of a composition refuse, in the order of the calls.
 pub(crate) fn refusals<'a>(model: &'a Model, op: &'a Op) -> Vec<Refusal<'a>> {
     let Some(composite) = &op.body.composite else { return Vec::new() };
-    let mut walk = Walk { model, top: op, found: Vec::new(), calls: 0 };
+    let mut walk = Walk { model, top: op, found: Vec::new(), calls: 0, told: 0 };
     let frame = Frame { args: None, by: None, callers: &Callers { op, outer: None } };
     walk.part(composite, &Scope::default(), &[], &frame);
     walk.found
@@ -81,6 +83,7 @@ struct Walk<'a> {
     top: &'a Op,
     found: Vec<Refusal<'a>>,
     calls: usize,
+    told: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -131,9 +134,10 @@ impl<'a> Walk<'a> {
         let by = frame.by.unwrap_or(called);
         self.calls += 1;
         let add = |walk: &mut Walk<'a>, refused: Option<Refused<'a>>| {
+            walk.told += usize::from(refused.is_some());
             walk.found.push(Refusal { by, where_: where_.to_vec(), refused });
         };
-        if self.calls > MOST_CALLS || frame.callers.have(meant) {
+        if self.calls > MOST_CALLS || self.told >= MOST_TOLD || frame.callers.have(meant) {
             return add(self, None);
         }
         for check in &meant.checks {

@@ -237,6 +237,7 @@ fn simplified(reading: Reading<'_>, rule: Expr, callers: &Callers<'_>) -> Expr {
 /// The rule of a called operator's result, or that of its composition.
 fn rule(reading: Reading<'_>, op: &Op, position: usize, callers: &Callers<'_>) -> Option<Expr> {
     if callers.have(op) {
+        reading.model.kept_rules.note_cycle();
         return None;
     }
     let function = |path: &String| {
@@ -258,7 +259,11 @@ fn rule(reading: Reading<'_>, op: &Op, position: usize, callers: &Callers<'_>) -
         (None, fact) => match (&op.body.view, fact) {
             (Some(path), Fact::Sizes) => function(path),
             (Some(_), Fact::DType) => Some(of_tensor(fact, argument(0, Ty::new(Kind::Tensor)))),
-            (None, _) => composed(reading, op, position, &Callers { op, outer: Some(callers) }),
+            (None, _) => {
+                let composed = || composed(reading, op, position, &Callers { op, outer: Some(callers) });
+                let key = (std::ptr::from_ref(op).addr(), position, fact as u8, reading.parent);
+                reading.model.kept_rules.get(key, composed)
+            }
         },
     }
 }

@@ -13,6 +13,10 @@ use crate::model::{Arg, Kind, Model, NumberUse, Op};
 
 /// Refused calls: by the conditions of the spec, by every operator, and by those that a composition calls; the rest of a sentence each.
 pub fn errors(op: &Op, model: &Model) -> Vec<String> {
+    model.kept_errors.get(std::ptr::from_ref(op).addr(), || found_errors(op, model))
+}
+
+fn found_errors(op: &Op, model: &Model) -> Vec<String> {
     let mut lines: Vec<String> =
         op.checks.iter().map(|check| format!("unless `{}`", check.text.replace('`', "'"))).collect();
     lines.iter_mut().for_each(|line| *line = in_a_line(line));
