@@ -235,7 +235,7 @@ impl Level {
             TokenTree::Punct(sign) => sign,
             // The first word of the next statement or item.
             TokenTree::Ident(word) => {
-                return after_braces && !["else", "as", "in", "where"].iter().any(|other| word == other);
+                return after_braces && !["else", "as", "in"].iter().any(|other| word == other);
             }
             TokenTree::Group(group) => {
                 self.after_braces = group.delimiter() == Delimiter::Brace;

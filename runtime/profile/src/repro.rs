@@ -299,9 +299,9 @@ impl Program {
             "" => "{ Ok(()) }".to_owned(),
             lines => format!("{{\n{lines}        Ok(())\n    }}"),
         };
-        let (fill, operand) = if *tensors > 0 { ("fill", OPERAND) } else { ("_", "") };
+        let (parameter, operand) = if *tensors > 0 { ("fill: Fill", OPERAND) } else { ("_: Fill", "") };
         format!(
-            "{MAIN}\nfn run({fill}: Fill) -> Result<()> {{\n{lines}    let args = {args};\n{keywords}{outs}    \
+            "{MAIN}\nfn run({parameter}) -> Result<()> {{\n{lines}    let args = {args};\n{keywords}{outs}    \
              let prepare = || -> Result<()> {prepare};\n    \
              time({device}, prepare, || {library}::call({name:?}, &args, {given}))\n}}\n{TIMING}{operand}",
         )
