@@ -8,7 +8,7 @@ use std::hash::Hash;
 use opsmith_core::Backend;
 use opsmith_runtime::Device;
 use opsmith_runtime::library::Form;
-use opsmith_runtime::op::{Kernel, KernelOrigin, OpDef};
+use opsmith_runtime::op::{KernelOrigin, OpDef};
 
 use crate::model::{
     Change, DEEPEST, DeviceSpan, Event, Kind, Operands, Profile, ProfiledKernel, ProfiledOp, Thread,
@@ -280,7 +280,7 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
     });
     let kernel = match (subject.what, subject.op, operator) {
         (What::Kernel(backend), Some(op), Some(of)) => {
-            Some(kernel(profile, numbers, op, backend, subject.kernel, of))
+            Some(kernel(profile, numbers, op, backend, subject.kernel(), of))
         }
         _ => None,
     };
@@ -315,7 +315,7 @@ fn event(profile: &mut Profile, numbers: &mut All, names: &[String], record: &Re
 
 /// The number of a record's site: a place in this program, or else a text.
 fn site(profile: &mut Profile, numbers: &mut All, subject: &Subject, elsewhere: &str) -> Option<u32> {
-    match subject.site {
+    match subject.site() {
         Some(location) => {
             let key = (location.file().as_ptr(), location.line(), location.column());
             Some(numbers.sites.number(key, &mut profile.texts, || location.to_string()))
@@ -347,13 +347,11 @@ fn kernel(
     numbers: &mut All,
     op: &OpDef,
     backend: Backend,
-    kernel: Option<Kernel>,
+    address: *const (),
     operator: u32,
 ) -> u32 {
-    let address = kernel.map_or(std::ptr::null(), Kernel::address);
     *numbers.kernels.entry((std::ptr::from_ref(op), backend, address)).or_insert_with(|| {
-        let origin = kernel.map_or(KernelOrigin::UNKNOWN, |kernel| op.kernels.origin(backend, kernel));
-        let (name, source) = match origin {
+        let (name, source) = match op.kernels.origin(backend, address) {
             KernelOrigin::Spec { name: "", place } => (format!("kernel of {}", op.name), place.to_owned()),
             KernelOrigin::Spec { name, place } => (name.to_owned(), place.to_owned()),
             KernelOrigin::Program(line) => (format!("installed kernel of {}", op.name), line.to_string()),

@@ -72,11 +72,6 @@ pub enum KernelOrigin {
     Program(&'static Location<'static>),
 }
 
-impl KernelOrigin {
-    /// Nothing is known of it.
-    pub const UNKNOWN: KernelOrigin = KernelOrigin::Spec { name: "", place: "" };
-}
-
 /// A kernel that a program installed.
 struct Installed {
     table: *const KernelTable,
@@ -176,10 +171,10 @@ impl Kernels {
         self.0.map_or("", |table| table.places[backend.index()])
     }
 
-    /// Where a kernel of this table comes from.
-    pub fn origin(&self, backend: Backend, kernel: Kernel) -> KernelOrigin {
+    /// Where a kernel of this table comes from, by its [address](Kernel::address).
+    pub fn origin(&self, backend: Backend, address: *const ()) -> KernelOrigin {
         let table = self.0.map_or(std::ptr::null(), std::ptr::from_ref);
-        let same = |known: &&Installed| known.is(table, backend, kernel.address());
+        let same = |known: &&Installed| known.is(table, backend, address);
         match installed().iter().find(same) {
             Some(known) => KernelOrigin::Program(known.line),
             None => KernelOrigin::Spec { name: self.source(backend), place: self.place(backend) },

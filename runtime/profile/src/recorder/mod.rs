@@ -263,7 +263,7 @@ impl SpanListener for Recorder {
                 Span::Call { op, form, args, site } => {
                     let operands = if shapes { ring.operands.of_call(site, args) } else { NO_OPERANDS };
                     let site = sites.then_some(site);
-                    Subject { op: Some(op), site, operands, ..Subject::new(What::Call(form)) }
+                    Subject { op: Some(op), operands, ..Subject::new(What::Call(form)) }.at(site)
                 }
                 Span::Kernel { op, kernel, args, outs } => {
                     // The arguments of most kernels are those of their call, which are known already.
@@ -271,8 +271,7 @@ impl SpanListener for Recorder {
                     let operands =
                         if shapes { ring.operands.of_kernel(op, args, known(), outs) } else { NO_OPERANDS };
                     let backend = outs.first().map_or(Backend::Cpu, |out| out.device().backend);
-                    let kernel = Some(kernel);
-                    Subject { op: Some(op), kernel, operands, ..Subject::new(What::Kernel(backend)) }
+                    Subject { op: Some(op), operands, ..Subject::of_kernel(backend, kernel) }
                 }
                 Span::Copy { source, target } => {
                     let operands = if shapes { ring.operands.of_copy(source, target) } else { NO_OPERANDS };
@@ -289,7 +288,7 @@ impl SpanListener for Recorder {
                         StepSite::Here(location) => (Some(location), Name::NONE),
                         StepSite::Elsewhere(text) => (None, ring.name(text)),
                     };
-                    Subject { op: Some(op), site, elsewhere, ..Subject::new(What::Step) }
+                    Subject { op: Some(op), elsewhere, ..Subject::new(What::Step) }.at(site)
                 }
                 Span::Phase { name } => Subject { name: ring.name(name), ..Subject::new(What::Range) },
             });

@@ -39,12 +39,11 @@ pub(crate) struct Subject {
     pub what: What,
     /// The operator, of a call, a kernel, a step, and of most nodes of backward.
     pub op: Option<&'static OpDef>,
-    /// The function, of a kernel.
-    pub kernel: Option<Kernel>,
     /// The name of a copy, a node of backward or a range.
     pub name: Name,
-    /// The site in this program, or else the text of one.
-    pub site: Option<&'static Location<'static>>,
+    /// The site in this program, or of a kernel its function: one word for both, since a record is written with every call.
+    pub(super) place: *const (),
+    /// The text of a site that is not in this program.
     pub elsewhere: Name,
     /// The number of the operands.
     pub operands: u32,
@@ -56,14 +55,47 @@ impl Subject {
         Subject {
             what,
             op: None,
-            kernel: None,
             name: Name::NONE,
-            site: None,
+            place: std::ptr::null(),
             elsewhere: Name::NONE,
             operands: NO_OPERANDS,
         }
     }
 }
+
+impl Subject {
+    /// The subject at a site in this program.
+    #[inline]
+    pub fn at(self, site: Option<&'static Location<'static>>) -> Subject {
+        debug_assert!(!matches!(self.what, What::Kernel(_)), "a kernel has its function there");
+        Subject { place: site.map_or(std::ptr::null(), |site| std::ptr::from_ref(site).cast()), ..self }
+    }
+
+    /// A kernel of an operator, on devices of a backend.
+    #[inline]
+    pub fn of_kernel(backend: Backend, kernel: Kernel) -> Subject {
+        Subject { place: kernel.address(), ..Subject::new(What::Kernel(backend)) }
+    }
+
+    /// The site in this program, if it has one.
+    pub fn site(&self) -> Option<&'static Location<'static>> {
+        match self.what {
+            What::Kernel(_) => None,
+            // SAFETY: other subjects have the address of a site there, or none (`at`, `new`).
+            _ => unsafe { self.place.cast::<Location<'static>>().as_ref() },
+        }
+    }
+
+    /// The address of a kernel's function.
+    pub fn kernel(&self) -> *const () {
+        self.place
+    }
+}
+
+// SAFETY: the address is that of a static site or a function.
+unsafe impl Send for Subject {}
+// SAFETY: as above.
+unsafe impl Sync for Subject {}
 
 /// The number of a thread's operands; none were recorded if it is `NO_OPERANDS`.
 pub(crate) const NO_OPERANDS: u32 = u32::MAX;
