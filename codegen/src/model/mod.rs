@@ -52,14 +52,17 @@ pub struct Model {
     /// The documentation of the Rust functions that the spec's own rules and views name, by path, as far as it was looked for and
     /// found.
     pub documented: BTreeMap<String, DocumentedFunction>,
-    /// Rules of compositions that were put together: by the operator's address, the result's position, the number of the fact, and the
-    /// library whose functions are read.
-    pub(crate) kept_rules: Kept<(usize, usize, u8, Option<Option<usize>>), Option<Expr>>,
+    /// Rules of compositions that were put together.
+    pub(crate) kept_rules: Kept<RuleKey, Option<Expr>>,
     /// The refused calls of operators in words, by the operator's address.
     pub(crate) kept_errors: Kept<usize, Vec<String>>,
     /// The rules of the shape and dtype of each result in words, by the operator's address.
     pub(crate) kept_results: Kept<usize, Vec<[String; 2]>>,
 }
+
+/// A rule of a composition: the operator's address, the result's position, the number of the fact, and the library whose functions
+/// are read.
+type RuleKey = (usize, usize, u8, Option<Option<usize>>);
 
 /// A Rust function in the words of its documentation.
 #[derive(Clone, PartialEq, Eq, Debug)]
