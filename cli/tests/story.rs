@@ -8,7 +8,7 @@ mod support;
 
 use std::path::Path;
 
-use new_crate::{Scratch, cargo, compared, init_with_versions};
+use new_crate::{Scratch, cargo, compared, init_with_versions, set_version};
 use support::{Run, opsmith};
 
 /// An operator of the crate, as a user would add it.
@@ -130,15 +130,11 @@ fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
     rows.into_iter().find(|row| row.first() == Some(&name)).unwrap_or_else(|| panic!("no {name} in\n{table}"))
 }
 
-/// A copy of a crate. Its version is another, so that cargo tells them apart although both are compiled in one folder; else
-/// the command would compile all dependencies for the second.
+/// A copy of a crate, with another version, so that both are compiled in one folder; else the command would compile all dependencies for
+/// the second.
 fn keep(folder: &str, kept: &str) {
     copy(Path::new(folder), Path::new(kept));
-    let manifest = std::fs::read_to_string(Path::new(kept).join("Cargo.toml")).unwrap();
-    write(kept, "Cargo.toml", &manifest.replacen("version = \"0.1.0\"", "version = \"0.0.1\"", 1));
-    let lock = std::fs::read_to_string(Path::new(kept).join("Cargo.lock")).unwrap();
-    let own = "name = \"my-ops\"\nversion = ";
-    write(kept, "Cargo.lock", &lock.replacen(&format!("{own}\"0.1.0\""), &format!("{own}\"0.0.1\""), 1));
+    set_version(kept, "0.0.1");
 }
 
 /// The operator's ratio in a comparison is no chance, and its row is before those that changed less.

@@ -99,3 +99,16 @@ pub fn compared(scratch: &Scratch, arguments: &[&str], folders: &[&str]) -> (Vec
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
     (text.lines().map(words).collect(), scratch.read("curves.svg"))
 }
+
+/// Gives a new crate another version. Cargo takes crates of one name and version for one, if both are compiled in one folder, and links
+/// the library of either with the tests of the other. Before its first build a crate is not in its own lock file.
+pub fn set_version(folder: &str, version: &str) {
+    let replace = |file: &str, old: &str, new: &str| {
+        let path = Path::new(folder).join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, text.replacen(old, new, 1)).unwrap();
+    };
+    replace("Cargo.toml", "version = \"0.1.0\"", &format!("version = \"{version}\""));
+    let own = "name = \"my-ops\"\nversion = ";
+    replace("Cargo.lock", &format!("{own}\"0.1.0\""), &format!("{own}\"{version}\""));
+}

@@ -67,14 +67,16 @@ impl Words for Compared<'_> {
     }
 }
 
+/// The last four bits of a tensor's first word; other arguments begin with another number below 16.
+const TENSOR: u64 = 1;
+
 #[inline]
 pub(super) fn put_tensor(words: &mut impl Words, tensor: &Tensor) {
     let layout = tensor.layout();
     let device = tensor.device();
-    words.word(
-        (layout.sizes.len() as u64) << 32 | (device.backend.index() as u64) << 16 | tensor.dtype() as u64,
-    );
-    words.word(device.index as u64);
+    let kind = TENSOR | (tensor.dtype() as u64) << 4 | (device.backend.index() as u64) << 12;
+    // The number of dimensions says where the next argument begins.
+    words.word(kind | u64::from(device.index) << 16 | (layout.sizes.len() as u64) << 32);
     words.numbers(&layout.sizes);
     words.numbers(&layout.strides);
 }
@@ -106,10 +108,7 @@ fn put_text(words: &mut impl Words, text: &str) {
 pub(super) fn put_arg(words: &mut impl Words, arg: &Arg<'_>) {
     match arg {
         Arg::None => words.word(0),
-        Arg::Tensor(tensor) => {
-            words.word(1);
-            put_tensor(words, tensor);
-        }
+        Arg::Tensor(tensor) => put_tensor(words, tensor),
         Arg::Bool(value) => put_pair(words, 4, u64::from(*value)),
         Arg::Int(value) => put_pair(words, 5, *value as u64),
         Arg::Float(value) => put_pair(words, 6, value.to_bits()),
