@@ -143,6 +143,7 @@ pub fn find_kernels(checked: &mut Checked, config: &Config) -> Vec<PathBuf> {
             kernel.place = places.of_kernel(kernel);
         }
     }
+    checked.model.forget_kept();
     find_documentation(&mut checked.model, config, &mut places);
     let mut watched: Vec<PathBuf> = places.watched().map(Path::to_owned).collect();
     watched.sort();
@@ -158,6 +159,7 @@ pub fn find_functions(checked: &mut Checked, config: &Config) {
 fn find_documentation(model: &mut Model, config: &Config, places: &mut CodePlaces) {
     if !matches!(config.tables, Tables::Families(_)) {
         model.documented = documented::functions(model, places);
+        model.forget_kept();
     }
 }
 

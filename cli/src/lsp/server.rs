@@ -154,7 +154,7 @@ impl<'a> Server<'a> {
                 refuse(request.id, ErrorCode::InvalidRequest, "`initialize` was sent already")
             }
             (Phase::Running, "shutdown") => {
-                // What was asked before is answered before, of the texts that have arrived.
+                // Earlier requests are answered first, for the texts that have arrived.
                 self.check()?;
                 for request in std::mem::take(&mut self.waiting) {
                     self.answer(request)?;

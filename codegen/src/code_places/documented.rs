@@ -68,7 +68,7 @@ fn parts(text: &str) -> (&str, &str) {
     (meaning, errors.split("\n\n").next().unwrap_or_default())
 }
 
-/// The first sentence of a paragraph as the rest of one; `As [`other`]` is what is said of that function of the same module. `None` if it
+/// The first sentence of a paragraph as the rest of one; `As [`other`]` stands for that of another function of the module. `None` if it
 /// refers to more, and empty if there is no paragraph or it says that there is nothing.
 fn told(
     path: &str,

@@ -24,7 +24,7 @@ pub use functions::gives;
 pub use result_rules::{ResultWords, rules_of_results};
 
 /// The end of a sentence about operators that a composition calls with more than its own arguments.
-pub(super) const FOR_CALLS: &str = "what it is called with";
+pub(super) const FOR_CALLS: &str = "the arguments of its call";
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().map(|op| row(op, generation.model)).collect()

@@ -21,8 +21,9 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
         self.cycles.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The value of a key, computed at its first use.
-    pub fn get(&self, key: K, compute: impl FnOnce() -> V) -> V {
+    /// The value of a key, computed at its first use; without a key, computed and not kept.
+    pub fn get(&self, key: Option<K>, compute: impl FnOnce() -> V) -> V {
+        let Some(key) = key else { return compute() };
         if let Some(value) = self.values().get(&key) {
             return value.clone();
         }

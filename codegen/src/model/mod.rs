@@ -54,13 +54,29 @@ pub struct Model {
     pub documented: BTreeMap<String, DocumentedFunction>,
     /// Rules of compositions that were put together.
     pub(crate) kept_rules: Kept<RuleKey, Option<Expr>>,
-    /// The refused calls of operators in words, by the operator's address.
+    /// The refused calls of operators in words, by the operator's number.
     pub(crate) kept_errors: Kept<usize, Vec<String>>,
-    /// The rules of the shape and dtype of each result in words, by the operator's address.
+    /// The rules of the shape and dtype of each result in words, by the operator's number.
     pub(crate) kept_results: Kept<usize, Vec<[String; 2]>>,
 }
 
-/// A rule of a composition: the operator's address, the result's position, the number of the fact, and the library whose functions
+impl Model {
+    /// The number of an operator, by which values of it are kept; `None` for one that is not of this model, such as a changed copy.
+    pub(crate) fn number_of(&self, op: &Op) -> Option<usize> {
+        let offset = std::ptr::from_ref(op).addr().checked_sub(self.ops.as_ptr().addr())?;
+        let number = offset / size_of::<Op>();
+        (number < self.ops.len()).then_some(number)
+    }
+
+    /// Forgets values that were computed before a change of the model.
+    pub(crate) fn forget_kept(&mut self) {
+        self.kept_rules = Kept::default();
+        self.kept_errors = Kept::default();
+        self.kept_results = Kept::default();
+    }
+}
+
+/// A rule of a composition: the operator's number, the result's position, the number of the fact, and the library whose functions
 /// are read.
 type RuleKey = (usize, usize, u8, Option<Option<usize>>);
 

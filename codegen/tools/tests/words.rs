@@ -95,7 +95,7 @@ fn rules_of_compositions_are_told_in_their_own_arguments() {
     assert_eq!(rules("conv2d")[1].matches("same(input, weight)").count(), 1);
     assert_eq!(rules("linalg_vecdot")[1], "that of `y`");
     assert!(rules("index_reduce")[1].starts_with("`same(self, source)`"));
-    assert_eq!(rules("vstack")[0], "as `cat` gives it for what it is called with");
+    assert_eq!(rules("vstack")[0], "as `cat` gives it for the arguments of its call");
 }
 
 #[test]

@@ -135,7 +135,7 @@ struct Times {
 /// Times of the outermost events of each name.
 fn durations(profile: &Profile, group: Group) -> HashMap<(String, String), Times> {
     let mut durations: HashMap<(String, String), Times> = HashMap::new();
-    let (on_devices, working) = (profile.device_times(true).total, profile.working_times());
+    let working = profile.working_times();
     let shown = |event: &Event| event.kind != Kind::Kernel;
     for (index, event) in profile.events.iter().enumerate().filter(|(_, event)| shown(event)) {
         let same = |outer: usize| {
@@ -148,8 +148,9 @@ fn durations(profile: &Profile, group: Group) -> HashMap<(String, String), Times
         let operands = profile.operands_of(event).filter(|_| group == Group::Shapes);
         let detail = operands.map_or_else(String::new, |operands| operands.text());
         let times = durations.entry((profile.name_of(event).to_owned(), detail)).or_default();
-        times.each_ns.push(working[index]);
-        times.on_devices |= on_devices[index] > 0;
+        let (time, on_devices) = working[index];
+        times.each_ns.push(time);
+        times.on_devices |= on_devices;
     }
     durations
 }

@@ -85,7 +85,7 @@ impl Profile {
     fn title_of_repro(&self, event: &Event, operator: &ProfiledOp) -> String {
         let site = self.site_of(event).map_or_else(String::new, |site| format!(", called at {site}"));
         let number = self.events.iter().position(|known| std::ptr::eq(known, event));
-        let took = number.map_or(event.duration_ns, |number| self.working_times()[number]);
+        let took = number.map_or(event.duration_ns, |number| self.working_times()[number].0);
         let title = format!(
             "Repeats one call of `{}` ({}) as it was recorded in `{}`{site}: {} there.",
             operator.name,

@@ -22,7 +22,7 @@ pub(crate) enum Refused<'a> {
     Value(&'a Arg, Expr),
     /// A dtype is outside of a set.
     DType(Expr, DTypeSet),
-    /// A Rust function refuses what it is called with.
+    /// A Rust function refuses its arguments.
     Function(Expr),
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Refusal<'a> {
 
 /// The most operators that are followed below a composition.
 const MOST_CALLS: usize = 30;
-/// The most conditions that are told, of which documents show fewer: many are equal.
+/// The most conditions of one composition; documents show fewer, because many are equal.
 const MOST_TOLD: usize = 16;
 
 /// The calls that the operators of a composition refuse, in the order of the calls.
@@ -53,7 +53,7 @@ pub(crate) fn refusals<'a>(model: &'a Model, op: &'a Op) -> Vec<Refusal<'a>> {
 
 /// The composition that is walked through.
 struct Frame<'a, 'b> {
-    /// What it is called with, in the outermost composition's arguments; `None` for that one.
+    /// The arguments of its call, in those of the outermost composition; `None` for that one.
     args: Option<&'b [Option<Expr>]>,
     /// The operator that the outermost composition calls on the way here.
     by: Option<&'a Op>,
@@ -69,7 +69,7 @@ impl Frame<'_, '_> {
     }
 }
 
-/// An expression with what its operator is called with.
+/// An expression with the arguments of a call of its operator.
 fn with_args(expr: &Expr, args: &[Option<Expr>]) -> Option<Expr> {
     let found = substituted(expr, &|variable, part| match variable {
         Variable::Arg(index) => args.get(*index)?.clone(),

@@ -91,7 +91,7 @@ pub(super) fn of_tensors_in(model: &Model, op: &Op, condition: Expr) -> Expr {
 pub(crate) enum Told<'a> {
     /// An expression of the composition's arguments, and the operator whose rule it is, if it is one's.
     Rule(Expr, Option<&'a Op>),
-    /// As an operator gives it for what it is called with, which is more than a rule can tell.
+    /// The rule of a called operator for its arguments, which no expression of the composition's arguments gives.
     By(&'a Op),
     /// One of two, by a condition on the arguments.
     Either { condition: Expr, told: Box<[Told<'a>; 2]> },
@@ -261,7 +261,8 @@ fn rule(reading: Reading<'_>, op: &Op, position: usize, callers: &Callers<'_>) -
             (Some(_), Fact::DType) => Some(of_tensor(fact, argument(0, Ty::new(Kind::Tensor)))),
             (None, _) => {
                 let composed = || composed(reading, op, position, &Callers { op, outer: Some(callers) });
-                let key = (std::ptr::from_ref(op).addr(), position, fact as u8, reading.parent);
+                let number = reading.model.number_of(op);
+                let key = number.map(|number| (number, position, fact as u8, reading.parent));
                 reading.model.kept_rules.get(key, composed)
             }
         },

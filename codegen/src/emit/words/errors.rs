@@ -13,7 +13,7 @@ use crate::model::{Arg, Kind, Model, NumberUse, Op};
 
 /// Refused calls: by the conditions of the spec, by every operator, and by those that a composition calls; the rest of a sentence each.
 pub fn errors(op: &Op, model: &Model) -> Vec<String> {
-    model.kept_errors.get(std::ptr::from_ref(op).addr(), || found_errors(op, model))
+    model.kept_errors.get(model.number_of(op), || found_errors(op, model))
 }
 
 fn found_errors(op: &Op, model: &Model) -> Vec<String> {
@@ -106,7 +106,7 @@ fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
     lines
 }
 
-/// The most conditions of called operators that are told each.
+/// The most conditions of called operators in documents.
 const MOST_OF_CALLS: usize = 6;
 
 /// The most called operators that are named.

@@ -1,4 +1,4 @@
-//! Rust functions in words: what their documentation says, with what they are called with in the places of their parameters.
+//! Rust functions in words: the sentences of their documentation, with the arguments of a call in the places of their parameters.
 //!
 //! In: a function's path and the arguments of a call. Out: parts of sentences; Markdown.
 

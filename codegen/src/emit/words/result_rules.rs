@@ -24,7 +24,7 @@ pub struct ResultWords {
 /// The rules of the results that callers get; empty if the operator returns no tensors.
 pub fn rules_of_results(op: &Op, model: &Model) -> Vec<ResultWords> {
     let found = || found_rules(op, model).into_iter().map(|rules| [rules.shape, rules.dtype]).collect();
-    let kept = model.kept_results.get(std::ptr::from_ref(op).addr(), found);
+    let kept = model.kept_results.get(model.number_of(op), found);
     kept.into_iter().map(|[shape, dtype]| ResultWords { shape, dtype }).collect()
 }
 

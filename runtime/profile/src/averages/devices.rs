@@ -16,12 +16,13 @@ impl Profile {
         self.summed(own, folded)
     }
 
-    /// For each event the time of its kernels and copies on devices if there are some, else its duration.
-    pub(crate) fn working_times(&self) -> Vec<u64> {
+    /// For each event the time of its kernels and copies on devices if there are some, else its duration; and whether it is that of
+    /// devices.
+    pub(crate) fn working_times(&self) -> Vec<(u64, bool)> {
         let on_devices = self.device_times(true).total;
         let working = |(event, on_device): (&Event, u64)| match on_device {
-            0 => event.duration_ns,
-            time => time,
+            0 => (event.duration_ns, false),
+            time => (time, true),
         };
         self.events.iter().zip(on_devices).map(working).collect()
     }

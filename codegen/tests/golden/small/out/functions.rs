@@ -330,7 +330,7 @@ pub fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
 /// # Errors
 /// - if `self`, `other` cannot be broadcast together
 /// - if `promote(self, other, 1)` is outside `int64`, `bfloat16`, `float32`
-/// - if [`grown`](fn@super::grown) refuses what it is called with
+/// - if [`grown`](fn@super::grown) refuses the arguments of its call
 /// - if tensors are on several devices
 ///
 /// Deterministic: equal inputs give equal results, whatever the number of threads.

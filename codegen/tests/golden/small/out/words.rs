@@ -95,7 +95,7 @@ pub static SUM_AND_GROWTH: Words = Words::of(
         "\n",
         "shape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote(self, other, 1)` (the operands' promoted dtype)\nshape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote_float(plus.Tensor(self, other, 1))` (the operands' promoted dtype; an integer result becomes the default float)",
         "those of the operators that it is composed of",
-        "if `self`, `other` cannot be broadcast together\nif `promote(self, other, 1)` is outside `int64`, `bfloat16`, `float32`\nif `grown` refuses what it is called with\nif tensors are on several devices",
+        "if `self`, `other` cannot be broadcast together\nif `promote(self, other, 1)` is outside `int64`, `bfloat16`, `float32`\nif `grown` refuses the arguments of its call\nif tensors are on several devices",
     ],
     None,
 );
