@@ -46,6 +46,22 @@ fn a_reproducer_is_made_of_values_alone() {
     assert!(run.status == Some(2) && run.stderr.contains("negative sizes"), "{}", run.stderr);
 }
 
+/// A short profile with devices, memory of them and limits.
+fn with_all_parts() -> Value {
+    let mut whole = profile("a", 10_000);
+    whole["events"].as_array_mut().unwrap().truncate(5);
+    whole["devices"] = json!(["cuda:0"]);
+    whole["device_spans"] =
+        json!([{"event": 2, "device": 0, "stream": 0, "start_ns": 1000, "duration_ns": 3000}]);
+    whole["changes"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"at_ns": 400, "address": 128, "bytes": 9, "thread": 0, "event": 1, "device": 0}));
+    whole["limits"] = json!({"copy_gb_s": 10.0, "gflop_s": 20.0, "threads": 2,
+        "devices": [{"device": "cuda:0", "copy_gb_s": 10.0, "gflop_s": 20.0}]});
+    whole
+}
+
 /// Numbers of a profile that were changed, one after another, to the ends of their range: an error or a result of each command, no panic.
 #[test]
 fn damaged_numbers_are_errors_or_results() {
@@ -62,17 +78,7 @@ fn damaged_numbers_are_errors_or_results() {
         }
     }
     let files = Files::new("damaged");
-    let mut whole = profile("a", 10_000);
-    whole["events"].as_array_mut().unwrap().truncate(5);
-    whole["devices"] = json!(["cuda:0"]);
-    whole["device_spans"] =
-        json!([{"event": 2, "device": 0, "stream": 0, "start_ns": 1000, "duration_ns": 3000}]);
-    whole["changes"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"at_ns": 400, "address": 128, "bytes": 9, "thread": 0, "event": 1, "device": 0}));
-    whole["limits"] = json!({"copy_gb_s": 10.0, "gflop_s": 20.0, "threads": 2,
-        "devices": [{"device": "cuda:0", "copy_gb_s": 10.0, "gflop_s": 20.0}]});
+    let whole = with_all_parts();
     let mut paths = Vec::new();
     numbers(&whole, "", &mut paths);
     assert!(paths.len() > 90, "{paths:?}");
