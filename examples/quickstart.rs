@@ -11,7 +11,6 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use opsmith::autograd::no_grad;
 use opsmith::{Device, Generator, LIBRARY, Tensor, TensorOps, Value};
 use opsmith_examples::classifier::{Network, Sgd};
@@ -50,9 +49,6 @@ fn train_a_classifier(device: Device) -> Result<()> {
     let generator = Generator::new(SEED);
     let network = Network::new(&generator, device)?;
     let mut optimizer = Sgd::new(network.parameters(), 0.05, 0.9)?;
-    let steps = training.len().div_ceil(BATCH);
-    let bar = ProgressBar::new((EPOCHS * steps) as u64);
-    bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} steps, {eta} left")?);
 
     for epoch in 1..=EPOCHS {
         let mut sum = 0.0;
@@ -62,11 +58,9 @@ fn train_a_classifier(device: Device) -> Result<()> {
             loss.backward()?;
             optimizer.step()?;
             sum += loss.item()?.to_f64() * indices.len() as f64;
-            bar.inc(1);
         }
-        bar.suspend(|| println!("epoch {epoch:2}   loss {:.4}", sum / training.len() as f64));
+        println!("epoch {epoch:2}   loss {:.4}", sum / training.len() as f64);
     }
-    bar.finish_and_clear();
 
     let accuracy = no_grad(|| network.accuracy(&test.to_device(device)?))?;
     println!("test accuracy {:.2} % after {:.1} s", 100.0 * accuracy, start.elapsed().as_secs_f64());

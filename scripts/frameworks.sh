@@ -25,8 +25,7 @@ install() {
   "$folder/bin/pip" install --quiet --disable-pip-version-check "$@"
 }
 
-# shellcheck disable=SC2086
-cargo build --release ${OPSMITH_OPTIMISED:--p opsmith-python}
+cargo build --release -p opsmith-python
 wheels=$(mktemp -d)
 scripts/pack.py target/release/lib_opsmith.so "$wheels"
 

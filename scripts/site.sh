@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The documentation sites of the stock library and of a user's crate, and the report of a profile that `examples/profile.rs` records, in a browser: generates them, then
+# The documentation sites of the stock library and of a user's crate, and the report of a profile that `examples/profile` records, in a browser: generates them, then
 # runs scripts/site/check.mjs and report.mjs in headless Chromium: accessibility in light and dark, the search by keyboard, filters
 # and sorting, narrow windows, links, sizes, executed examples, sizes of results in symbols, measured speed where it was recorded (bench.jsonl), no request to
 # a network.
@@ -36,7 +36,7 @@ opsmith() { cargo run --release --quiet --bin opsmith -- "$@"; }
 results=(${OPSMITH_RESULTS_FOLDER:+--results "$OPSMITH_RESULTS_FOLDER"})
 opsmith docs -o "$folder/site" "${results[@]}"
 opsmith docs examples/custom_op/ops.yaml -o "$folder/of-user" "${results[@]}"
-cargo run --release --quiet --example profile -- "$folder/digits.profile.json" >"$folder/profile.txt"
+cargo run --release --quiet --bin opsmith-example-profile -- "$folder/digits.profile.json" >"$folder/profile.txt"
 opsmith profile report "$folder/digits.profile.json" -o "$folder/report.html"
 export OPSMITH_CHROMIUM=$chromium OPSMITH_SITE_TOOLS=$tools
 timed=

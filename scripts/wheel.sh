@@ -2,8 +2,7 @@
 # Builds the wheel of the Python package, installs it in a new environment, and runs its tests from there:
 #   scripts/wheel.sh            a wheel for Linux, in target/wheels
 #   scripts/wheel.sh --sdist    from the source distribution, as `pip install` of it does where cargo is
-# Needs python3 with venv and pip. OPSMITH_OPTIMISED has other choices of packages for cargo, with which the library of
-# other optimised programs is used rather than compiled again; `.ci/run` gives it.
+# Needs python3 with venv and pip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -20,8 +19,7 @@ if [ "${1:-}" = --sdist ]; then
   PATH="$environment/bin:$PATH" maturin sdist --manifest-path python/Cargo.toml --out target/sdist
   pip target/sdist/opsmith-*.tar.gz
 else
-  # shellcheck disable=SC2086
-  cargo build --release ${OPSMITH_OPTIMISED:--p opsmith-python}
+  cargo build --release -p opsmith-python
   rm -rf target/wheels
   scripts/pack.py target/release/lib_opsmith.so target/wheels
   pip target/wheels/opsmith-*.whl

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use opsmith::Tensor;
-use opsmith::graph::Graph;
-use opsmith::profile::{self, Event, Kind};
+use opsmith_graph::Graph;
+use opsmith_profile::{Event, Kind};
 use serde_json::{Map, Value, json};
 
 use crate::Arguments;
@@ -203,7 +203,7 @@ impl Harness {
 /// The operator of a call that is of one operator alone, by its full name: a profile has it. Calls that profile
 /// themselves have none.
 fn called<R>(call: &mut impl FnMut() -> R) -> Option<String> {
-    let (result, profile) = profile::profile(call).ok()?;
+    let (result, profile) = opsmith_profile::profile(call).ok()?;
     black_box(result);
     let is_call = |event: &&Event| event.kind == Kind::Call;
     let inside_call = |event: &Event| {

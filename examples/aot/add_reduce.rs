@@ -1,6 +1,6 @@
 //! The documented custom operator: add, then sum over an axis. Drop in a source file, call it.
 //!
-//! `cargo run --example aot_add_reduce`
+//! `cargo run -p opsmith-example-aot --bin aot_add_reduce`
 
 use opsmith::aot::{AttrType, Declaration};
 use opsmith::{DType, Result, Tensor, Value};
@@ -35,5 +35,5 @@ fn main() -> Result<()> {
 }
 
 fn kernel(name: &str) -> String {
-    format!("{}/aot/kernels/{name}", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/kernels/{name}", env!("CARGO_MANIFEST_DIR"))
 }

@@ -1,6 +1,6 @@
 //! A kernel for a CUDA device, and its gradient: called with host tensors, as every other.
 //!
-//! `cargo run --example aot_device`; it needs `nvcc` and a device, and reports a missing one.
+//! `cargo run -p opsmith-example-aot --bin aot_device`; it needs `nvcc` and a device, and reports a missing one.
 
 use opsmith::aot::{Declaration, release_device_memory};
 use opsmith::{DType, Result, Tensor, TensorOps};
@@ -26,7 +26,7 @@ fn gradient() -> Result<Vec<f32>> {
 }
 
 fn declare(name: &str, function: &str, inputs: &[&str]) -> Declaration {
-    let kernel = format!("{}/aot/kernels/square.cu:{function}", env!("CARGO_MANIFEST_DIR"));
+    let kernel = format!("{}/kernels/square.cu:{function}", env!("CARGO_MANIFEST_DIR"));
     let declaration = inputs.iter().fold(Declaration::new(name, kernel), |all, input| all.input(*input));
     declaration.output("y").output_dtype(DType::F32).output_shape_fn(|call| Ok(vec![call.shape(0)?.to_vec()]))
 }

@@ -1,6 +1,6 @@
 //! Gradients of custom operators: another custom operator, or a function.
 //!
-//! `cargo run --example aot_gradients`
+//! `cargo run -p opsmith-example-aot --bin aot_gradients`
 
 use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor, TensorOps};
@@ -42,5 +42,5 @@ fn square(name: &str) -> Declaration {
 }
 
 fn kernel(name: &str) -> String {
-    format!("{}/aot/kernels/{name}", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/kernels/{name}", env!("CARGO_MANIFEST_DIR"))
 }

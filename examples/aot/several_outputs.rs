@@ -1,6 +1,6 @@
 //! A custom operator with three outputs, declared by a registration record, and its gradient.
 //!
-//! `cargo run --example aot_several_outputs`
+//! `cargo run -p opsmith-example-aot --bin aot_several_outputs`
 
 use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor, TensorOps};
@@ -46,5 +46,5 @@ fn main() -> Result<()> {
 }
 
 fn kernel(name: &str) -> String {
-    format!("{}/aot/kernels/{name}", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/kernels/{name}", env!("CARGO_MANIFEST_DIR"))
 }

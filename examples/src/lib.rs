@@ -1,4 +1,7 @@
 //! Shared code of the examples.
 
+// Makes the devices of CUDA known to programs.
+use opsmith_cuda as _;
+
 pub mod classifier;
 pub mod digits;

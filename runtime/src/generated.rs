@@ -9,8 +9,6 @@ mod options;
 mod rows;
 mod tables;
 
-pub use crate::scratch::or_out_of_memory;
-
 /// Entry points of operator calls.
 pub mod call {
     pub use crate::call::*;

@@ -23,6 +23,7 @@
 //! ```
 
 use std::alloc::Layout;
+use std::any::Any;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -59,13 +60,7 @@ struct OutOfMemory(usize);
 /// # Errors
 /// Errors of the kernel, and if there is no memory for scratch.
 #[inline]
-#[doc(hidden)]
-pub fn or_out_of_memory(kernel: impl Fn() -> Result<()>) -> Result<()> {
-    // Behind a pointer, so that the code around kernels is compiled once, not for each.
-    caught(&kernel)
-}
-
-fn caught(kernel: &dyn Fn() -> Result<()>) -> Result<()> {
+pub(crate) fn or_out_of_memory(kernel: impl FnOnce() -> Result<()>) -> Result<()> {
     /// Lowers the depth even if the kernel panics.
     struct Level;
     impl Drop for Level {
@@ -78,11 +73,17 @@ fn caught(kernel: &dyn Fn() -> Result<()>) -> Result<()> {
     // An unwound kernel leaves its outputs half written, as one that returns an error does.
     let result = panic::catch_unwind(AssertUnwindSafe(kernel));
     drop(level);
-    result.unwrap_or_else(|payload| match payload.downcast::<OutOfMemory>() {
+    result.unwrap_or_else(refused)
+}
+
+/// The error of a failed scratch allocation, from the payload of its panic.
+#[cold]
+fn refused(payload: Box<dyn Any + Send>) -> Result<()> {
+    match payload.downcast::<OutOfMemory>() {
         Ok(wanted) => Err(Error::memory(format!("there is no memory for {} bytes to work in", wanted.0))
             .with_help("use smaller tensors, or free others")),
         Err(other) => panic::resume_unwind(other),
-    })
+    }
 }
 
 /// Unwinds from the running kernel. Outside of one, the caller must abort the process, as a `Vec` does.

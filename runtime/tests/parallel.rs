@@ -9,7 +9,10 @@ use opsmith_runtime::internals::TensorInternals;
 use opsmith_runtime::parallel::{
     MAX_THREADS, for_each_range, num_threads, set_num_threads, try_for_each_range,
 };
-use opsmith_runtime::{Error, ErrorKind, Scratch, Tensor};
+use opsmith_runtime::{DType, Error, ErrorKind, Scratch, Tensor};
+
+#[path = "support/ops.rs"]
+mod ops;
 
 /// The number of threads belongs to the program, so that one test changes it at a time.
 static THREADS: Mutex<()> = Mutex::new(());
@@ -104,17 +107,23 @@ fn a_panic_reaches_the_caller_and_the_next_loop_runs() {
 #[test]
 fn memory_that_a_helping_thread_does_not_get_is_the_error_of_the_kernel() {
     with_threads(2, || {
-        let result = opsmith_runtime::generated::or_out_of_memory(|| {
-            for_each_range(4, 1, |range| {
-                work();
-                // In one of the threads, whichever it is.
-                if range.contains(&3) {
-                    drop(Scratch::<u8>::with_capacity(1 << 62));
-                }
-            });
-            Ok(())
-        });
-        assert_eq!(result.unwrap_err().kind(), ErrorKind::Memory);
+        let op = ops::unary(
+            "greedy",
+            |_| {
+                for_each_range(4, 1, |range| {
+                    work();
+                    // In one of the threads, whichever it is.
+                    if range.contains(&3) {
+                        drop(Scratch::<u8>::with_capacity(1 << 62));
+                    }
+                });
+                Ok(())
+            },
+            &[(None, DType::F32)],
+            false,
+        );
+        let error = ops::call(op, &Tensor::of(&[1.0f32])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Memory);
     });
 }
 

@@ -3,8 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use opsmith::graph::{Graph, InputSpec, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
+use opsmith_graph::{Graph, InputSpec, Passes};
 
 thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };

@@ -1,8 +1,8 @@
 //! A warm graph allocates no memory, for any operator.
 
-use opsmith::graph::{Graph, Pass, Passes};
 use opsmith::runtime::parallel::set_num_threads;
 use opsmith::{Tensor, TensorOps};
+use opsmith_graph::{Graph, Pass, Passes};
 use opsmith_testing::allocation::{Counting, allocations, allocations_of, warm_graphs};
 
 #[global_allocator]

@@ -3,8 +3,8 @@
 mod aot_support;
 
 use aot_support::{add_reduce, example, matrix, same_shape};
-use opsmith::aot::{AttrValue, Declaration, Operator};
 use opsmith::{DType, Result, Tensor, TensorOps, Value, autograd};
+use opsmith_aot::{AttrValue, Declaration, Operator};
 
 #[test]
 fn the_documented_example() -> Result<()> {

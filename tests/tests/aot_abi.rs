@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use aot_support::{add_reduce, matrix, prebuilt};
-use opsmith::aot::{AttrType, AttrValue, Declaration, StringAbi, inspect};
 use opsmith::{Arg, DType, Result, Tensor, Value};
+use opsmith_aot::{AttrType, AttrValue, Declaration, StringAbi, inspect};
 
 /// The kernels, compiled by hand with one layout of strings, with and without optimisation; once for all
 /// tests.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use aot_support::prebuilt;
-use opsmith::aot::Declaration;
 use opsmith::{DType, Tensor};
+use opsmith_aot::Declaration;
 
 /// The process started by the tests below: calls a kernel and prints the outcome.
 #[test]
@@ -418,7 +418,7 @@ fn a_source_that_changes_is_loaded_again() {
     };
     let (live, fixed) = (declare(true), declare(false));
     let x = Tensor::of(&[1.0f32]);
-    let of = |op: opsmith::aot::Operator| op.call(&[&x]).unwrap().to_vec::<f32>().unwrap()[0];
+    let of = |op: opsmith_aot::Operator| op.call(&[&x]).unwrap().to_vec::<f32>().unwrap()[0];
     assert_eq!((of(live), of(fixed)), (2.0, 2.0));
     std::thread::sleep(std::time::Duration::from_millis(20));
     place.write("k.cc", &adding("5"));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
-use opsmith::aot::Declaration;
+use opsmith_aot::Declaration;
 use opsmith_runtime::Backend;
 
 /// The process started by the tests below.

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use aot_support::{compiled, kernel};
-use opsmith::aot::{AttrType, Declaration, Interface, inspect};
 use opsmith::{DType, Result, Tensor};
+use opsmith_aot::{AttrType, Declaration, Interface, inspect};
 
 const LONG: &str = "a text that is much longer than what a string keeps inside itself";
 

@@ -3,9 +3,9 @@
 mod aot_support;
 
 use aot_support::{add_reduce, example, matrix, same_shape};
-use opsmith::aot::{AttrValue, Declaration};
-use opsmith::graph::{BuilderArg, Graph, GraphBuilder, InputSpec};
 use opsmith::{DType, Result, Tensor, TensorOps, autograd};
+use opsmith_aot::{AttrValue, Declaration};
+use opsmith_graph::{BuilderArg, Graph, GraphBuilder, InputSpec};
 
 fn grad(output: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let found = autograd::grad(&[output], inputs, &[None], Default::default())?;

@@ -8,8 +8,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use aot_support::compiled;
-use opsmith::aot::{Declaration, inspect};
 use opsmith::{DType, Tensor};
+use opsmith_aot::{Declaration, inspect};
 
 /// The process started by the tests below: looks into a library, and calls its kernel.
 #[test]

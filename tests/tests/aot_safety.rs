@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use aot_support::prebuilt;
-use opsmith::aot::Declaration;
 use opsmith::runtime::dispatch;
 use opsmith::{DType, Result, Tensor};
+use opsmith_aot::Declaration;
 
 /// The kernels, compiled once for all tests, as one would by hand.
 fn library() -> &'static str {

@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use aot_support::prebuilt;
-use opsmith::aot::Declaration;
 use opsmith::{DType, Tensor};
+use opsmith_aot::Declaration;
 
 /// What the tests below start: calls a kernel, twice if a text is to be written to its source in between.
 #[test]

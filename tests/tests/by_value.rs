@@ -1,7 +1,7 @@
 //! Operators whose results depend on elements: by hand-written inference, in calls and before them.
 
-use opsmith::graph::{Dim, Graph, InputSpec};
 use opsmith::{DType, LIBRARY, Tensor, TensorOps, Value};
+use opsmith_graph::{Dim, Graph, InputSpec};
 use opsmith_runtime::infer::symbolic::{
     ArgumentMeta, Context, Inference, Meta, OutputsMeta, Shape, Size, infer,
 };

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use opsmith::aot::{AttrType, Declaration, Operator};
 use opsmith::{DType, Device, Result, Tensor, TensorOps};
+use opsmith_aot::{AttrType, Declaration, Operator};
 use opsmith_runtime::Backend;
 
 const DEVICE: Device = Device::cuda(0);
@@ -146,7 +146,7 @@ fn chain() -> Result<()> {
         }
     }
     // Memory of workspaces and results is the device's allocator's.
-    assert!(opsmith::cuda::memory_statistics(0)?.peak_bytes > 0);
+    assert!(opsmith_cuda::memory_statistics(0)?.peak_bytes > 0);
     Ok(())
 }
 

@@ -4,10 +4,10 @@ use std::process::Command;
 use std::sync::Once;
 
 use opsmith::autograd::{Options, grad, jvp};
-use opsmith::graph::{Graph, InputSpec, Passes, cond, while_loop};
 use opsmith::{DType, Device, ErrorKind, Generator, LIBRARY, Result, Tensor, TensorOps};
 use opsmith_examples::classifier::{Network, Sgd};
 use opsmith_examples::digits;
+use opsmith_graph::{Graph, InputSpec, Passes, cond, while_loop};
 use opsmith_protected::{device, install, live_bytes};
 use opsmith_testing::calls::bits;
 

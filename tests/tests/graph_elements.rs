@@ -1,8 +1,8 @@
 //! Elements that determine shapes, while a function is traced and afterwards: the shapes of a graph always match its
 //! constants.
 
-use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor, TensorOps, UniqueOptions};
+use opsmith_graph::{Graph, InputSpec};
 
 fn numbers(shape: &[i64]) -> Tensor {
     let numel: i64 = shape.iter().product();

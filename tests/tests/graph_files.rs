@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use opsmith::graph::{Graph, InputSpec, Passes};
 use opsmith::{DType, Generator, Result, Tensor, TensorOps};
+use opsmith_graph::{Graph, InputSpec, Passes};
 use opsmith_testing::{Report, checks};
 
 /// A folder of this test alone, which is gone afterwards.

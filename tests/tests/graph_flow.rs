@@ -1,8 +1,8 @@
 //! Functions as graphs: training, control flow, data-dependent sizes, guards, and rejected functions.
 
 use opsmith::autograd::{self, Options, no_grad};
-use opsmith::graph::{self, Dim, Graph, InputSpec, NodeKind};
 use opsmith::{DType, Result, Tensor, TensorOps};
+use opsmith_graph::{Dim, Graph, InputSpec, NodeKind};
 use opsmith_runtime::ErrorKind;
 
 fn numbers(shape: &[i64]) -> Tensor {
@@ -116,7 +116,7 @@ fn every_node_knows_where_it_was_called() {
 fn a_branch_is_chosen_when_the_graph_runs() {
     let function = |x: &[Tensor]| {
         let positive = x[0].sum()?.gt(0.0)?;
-        graph::cond(&positive, || &x[0] * 2.0, || x[0].neg())
+        opsmith_graph::cond(&positive, || &x[0] * 2.0, || x[0].neg())
     };
     let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
     assert!(graph.nodes().iter().any(|node| matches!(node.kind, NodeKind::Cond { .. })));
@@ -131,7 +131,7 @@ fn a_branch_is_chosen_when_the_graph_runs() {
 fn a_loop_runs_as_often_as_its_condition_says() {
     // Halves until the sum is small; the second part of the state counts.
     let function = |x: &[Tensor]| {
-        graph::while_loop(
+        opsmith_graph::while_loop(
             &[x[0].clone(), Tensor::scalar(0i64, DType::I64)],
             |state| state[0].sum()?.gt(1.0),
             |state| Ok(vec![(&state[0] * 0.5)?, (&state[1] + 1)?]),
@@ -149,7 +149,7 @@ fn a_loop_runs_as_often_as_its_condition_says() {
 #[test]
 fn the_parts_of_a_loops_state_may_change_places() {
     let function = |x: &[Tensor]| {
-        graph::while_loop(
+        opsmith_graph::while_loop(
             &[x[0].clone(), x[1].clone(), Tensor::scalar(0i64, DType::I64)],
             |state| state[2].lt(3),
             |state| Ok(vec![state[1].clone(), state[0].clone(), (&state[2] + 1)?]),
@@ -164,7 +164,7 @@ fn the_parts_of_a_loops_state_may_change_places() {
 #[test]
 fn a_scan_carries_a_state_and_stacks_results() {
     let function = |x: &[Tensor]| {
-        let (state, sums) = graph::scan(&[opsmith::zeros([3])?], &[x[0].clone()], |state, part| {
+        let (state, sums) = opsmith_graph::scan(&[opsmith::zeros([3])?], &[x[0].clone()], |state, part| {
             let sum = (&state[0] + &part[0])?;
             Ok((vec![sum.clone()], vec![(&sum * 10.0)?]))
         })?;

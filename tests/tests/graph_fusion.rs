@@ -2,11 +2,11 @@
 //! the bits of separate calls.
 
 use opsmith::autograd::{self, Options};
-use opsmith::graph::{Graph, Passes};
 use opsmith::{
     AmaxOptions, DType, Generator, LayerNormOptions, MeanDimOptions, Result, RmsNormOptions, SumDimOptions,
     Tensor, TensorOps, VectorNormOptions,
 };
+use opsmith_graph::{Graph, Passes};
 
 fn numbers(shape: &[i64], seed: u64) -> Tensor {
     opsmith::rand_generator(shape, Some(&Generator::new(seed))).unwrap().sub(0.5).unwrap()

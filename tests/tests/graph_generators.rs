@@ -1,7 +1,7 @@
 //! Random generators in traced functions: a graph draws what eager mode draws, run after run.
 
-use opsmith::graph::{Graph, InputSpec, Passes, while_loop};
 use opsmith::{Generator, Result, Tensor, TensorOps, autograd};
+use opsmith_graph::{Graph, InputSpec, Passes, while_loop};
 use opsmith_runtime::random::{GeneratorState, default_generator};
 
 fn input() -> Tensor {

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use opsmith::graph::{self, Graph, InputSpec, IntoTensors, Pass, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
+use opsmith_graph::{Graph, InputSpec, IntoTensors, Pass, Passes};
 use serde_json::{Value, json};
 
 /// A graph in a folder of its own, which is gone afterwards.
@@ -179,7 +179,7 @@ fn steps_do_not_write_over_what_they_read() {
 }
 
 fn scanned(x: &[Tensor]) -> Result<[Tensor; 2]> {
-    let (state, sums) = graph::scan(&[opsmith::zeros([4])?], &[x[0].clone()], |state, part| {
+    let (state, sums) = opsmith_graph::scan(&[opsmith::zeros([4])?], &[x[0].clone()], |state, part| {
         let sum = (&state[0] + &part[0])?;
         Ok((vec![sum.clone()], vec![(&sum * 10.0)?]))
     })?;
@@ -227,7 +227,7 @@ fn loops_stay_inside_what_they_go_over() {
 fn branches_that_write_less_leave_zeros() {
     let function = |x: &[Tensor]| {
         let positive = x[0].sum()?.gt(0.0)?;
-        graph::cond(&positive, || &x[0] * 2.0, || x[0].neg())
+        opsmith_graph::cond(&positive, || &x[0] * 2.0, || x[0].neg())
     };
     let saved = Saved::of("cond", &trace(function, "3"));
     let at = saved.document["graph"]["nodes"].as_array().unwrap().len() - 1;

@@ -1,8 +1,8 @@
 //! The memory that graphs take: a training step and a transformer block, against the least possible and eager.
 
-use opsmith::graph::{Graph, InputSpec, Passes};
 use opsmith::runtime::allocator::{live_bytes, peak_bytes};
 use opsmith::{Generator, LayerNormOptions, LinearOptions, Result, SubOptions, Tensor, TensorOps, autograd};
+use opsmith_graph::{Graph, InputSpec, Passes};
 
 fn parameter(shape: &[i64], inputs: i64, generator: &Generator) -> Result<Tensor> {
     let bound = 1.0 / (inputs as f64).sqrt();

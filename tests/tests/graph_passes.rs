@@ -1,7 +1,7 @@
 //! Passes over graphs: the nodes that each drops, and random programs that give the same bits after them.
 
-use opsmith::graph::{Graph, InputSpec, NodeKind, Pass, Passes, Place};
 use opsmith::{DType, Generator, Result, Tensor, TensorOps};
+use opsmith_graph::{Graph, InputSpec, NodeKind, Pass, Passes, Place};
 use opsmith_testing::samples::drawing;
 
 fn square() -> InputSpec {

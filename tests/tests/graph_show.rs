@@ -1,7 +1,7 @@
 //! Graphs as tables, drawings and pages; all mistakes at once; graphs that are built call by call.
 
-use opsmith::graph::{Dim, Graph, GraphBuilder, InputSpec, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
+use opsmith_graph::{Dim, Graph, GraphBuilder, InputSpec, Passes};
 
 fn batch() -> InputSpec {
     InputSpec::new(DType::F32, [Dim::from("batch"), 4.into()]).named("x")

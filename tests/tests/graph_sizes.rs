@@ -1,8 +1,8 @@
 //! Functions as graphs over sizes: quotients, parities, sizes that elements decide, and graphs for single sizes.
 
 use opsmith::autograd::{self, Options};
-use opsmith::graph::{Dim, Graph, InputSpec, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
+use opsmith_graph::{Dim, Graph, InputSpec, Passes};
 use opsmith_runtime::infer::symbolic::Size;
 
 fn numbers(shape: &[i64]) -> Tensor {
@@ -282,7 +282,7 @@ fn a_function_is_traced_within_the_bounds_of_a_size() {
 
 #[test]
 fn a_site_may_be_a_line_of_another_language() {
-    let function = |x: &[Tensor]| opsmith::graph::at_source("model.py:12", || x[0].exp());
+    let function = |x: &[Tensor]| opsmith_graph::at_source("model.py:12", || x[0].exp());
     let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
     assert_eq!(graph.nodes()[0].site.to_string(), "model.py:12");
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use opsmith::graph::{Dim, Graph, GraphBuilder, Handle, InputSpec};
 use opsmith::{DType, LIBRARY, Tensor, TensorOps};
+use opsmith_graph::{Dim, Graph, GraphBuilder, Handle, InputSpec};
 use opsmith_testing::Report;
 use opsmith_testing::checks::open_inference;
 

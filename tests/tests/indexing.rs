@@ -1,8 +1,8 @@
 //! Reading and writing at indices that are data: integers, and masks that denote the positions of true elements.
 
 use opsmith::autograd::{self, Options};
-use opsmith::graph::{Dim, Graph, InputSpec};
 use opsmith::{DType, IndexPutOptions, Result, Tensor, TensorOps, Value, call};
+use opsmith_graph::{Dim, Graph, InputSpec};
 
 fn numbers(shape: &[i64]) -> Tensor {
     let count: i64 = shape.iter().product();
@@ -336,14 +336,14 @@ fn updates_in_place_are_traced_and_differentiated() {
     traced.save(&folder).unwrap();
     let loaded = Graph::load(&folder).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
-    for graph in [&traced, &traced.optimize(&opsmith::graph::Passes::all()), &loaded] {
+    for graph in [&traced, &traced.optimize(&opsmith_graph::Passes::all()), &loaded] {
         for _ in 0..2 {
             assert_eq!(graph.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), eager);
         }
     }
     // A functional form copies its argument only if another call, or another argument, reads it.
     let forms = |x: &[Tensor]| x[0].mul(2.0)?.index_add(0, &x[1], &x[2])?.tril()?.mul(&x[0]);
-    let reuse = opsmith::graph::Passes::none().with(opsmith::graph::Pass::InPlaceReuse);
+    let reuse = opsmith_graph::Passes::none().with(opsmith_graph::Pass::InPlaceReuse);
     let graph = Graph::trace(forms, &inputs).unwrap().optimize(&reuse);
     assert_eq!(graph.memory().unwrap().planned, 128);
     assert_eq!(graph.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), eager);

@@ -1,11 +1,11 @@
 //! Aliases of operators and of their arguments, in every form of call.
 
-use opsmith::graph::{BuilderArg, Dim, GraphBuilder, InputSpec};
 use opsmith::runtime::facts::ValueUse;
 use opsmith::runtime::library::Form;
 use opsmith::{DType, LIBRARY, Result, Scalar, Tensor, TensorOps, Value, call};
 use opsmith_codegen::model::{Arg, Kind};
 use opsmith_codegen::{Config, pipeline};
+use opsmith_graph::{BuilderArg, Dim, GraphBuilder, InputSpec};
 use opsmith_testing::samples::samples;
 
 fn item(values: Vec<Value>) -> f64 {

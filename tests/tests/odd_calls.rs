@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opsmith::autograd::Options;
-use opsmith::graph::{Graph, InputSpec, Passes};
 use opsmith::{DType, ErrorKind, Tensor, TensorOps, Value, call};
+use opsmith_graph::{Graph, InputSpec, Passes};
 use opsmith_runtime::op::{ArgDef, ArgKind};
 use opsmith_testing::fuzz;
 use opsmith_testing::samples::samples;

@@ -5,8 +5,8 @@ mod programs_support;
 
 use std::path::Path;
 
-use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Tensor, TensorOps};
+use opsmith_graph::{Graph, InputSpec};
 use opsmith_onnx::{OnnxModel, onnx_bytes, save_onnx};
 use opsmith_programs::Program;
 use programs_support::{Archive, compare, folders};
@@ -98,7 +98,7 @@ fn graphs_that_write_in_place_are_refused() {
     assert!(text.contains("writes a tensor in place") && text.contains("add.Tensor"), "{text}");
     let graph = trace(|x| {
         let positive = x[0].sum()?.gt(0)?;
-        let mut both = opsmith::graph::cond(&positive, || x[0].exp(), || x[0].neg())?;
+        let mut both = opsmith_graph::cond(&positive, || x[0].exp(), || x[0].neg())?;
         Ok(both.remove(0))
     });
     let text = onnx_bytes(&graph).unwrap_err().to_string();

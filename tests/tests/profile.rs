@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::panic::Location;
 
 use kernels::explained;
-use opsmith::graph::Graph;
-use opsmith::profile::{
+use opsmith::{Tensor, TensorOps};
+use opsmith_graph::Graph;
+use opsmith_profile::{
     Diff, Event, Group, Kind, Profile, ProfileOptions, Profiler, RecordedArg, SortBy, profile, profile_with,
     range,
 };
-use opsmith::{Tensor, TensorOps};
 use profile_support::{alone, ones};
 
 type Failure = Box<dyn std::error::Error>;

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-use opsmith::profile::{
+use opsmith::{Device, Tensor, TensorOps};
+use opsmith_profile::{
     AveragesRow, Diff, Event, Group, Kind, Limits, Profile, ProfileOptions, SortBy, profile_with,
 };
-use opsmith::{Device, Tensor, TensorOps};
 use profile_support::{alone, ones};
 use serde_json::Value as Json;
 

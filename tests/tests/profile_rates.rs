@@ -4,8 +4,8 @@ mod profile_support;
 #[path = "profile_support/trace.rs"]
 mod trace;
 
-use opsmith::profile::{Comparison, Event, Group, Kind, Limits, Profile, profile};
 use opsmith::{DType, Tensor, TensorOps};
+use opsmith_profile::{Comparison, Event, Group, Kind, Limits, Profile, profile};
 use profile_support::{alone, ones};
 use trace::{fields, number, parts, slices};
 

@@ -3,8 +3,8 @@
 #![allow(clippy::reversed_empty_ranges, reason = "ends of ranges that count from the end, and refused ones")]
 
 use opsmith::autograd::Options;
-use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Ellipsis, ErrorKind, Index, IndexOp, Indices, NewAxis, Result, Tensor, TensorOps};
+use opsmith_graph::{Graph, InputSpec};
 
 /// Elements 0, 1, … in the shape 2 × 3 × 4.
 fn counted() -> Tensor {

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use opsmith::profile::{ProfileOptions, Profiler, report_to_tracing};
 use opsmith::{Tensor, TensorOps};
+use opsmith_profile::{ProfileOptions, Profiler, report_to_tracing};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use opsmith::aot::{AttrType, Declaration, Operator};
 use opsmith::{Arg, DType, Result};
+use opsmith_aot::{AttrType, Declaration, Operator};
 
 use super::ones;
 use crate::harness::{CALL, Harness};

@@ -31,7 +31,7 @@ fn case<R>(
 ) -> Result<()> {
     // The first call compiles its kernels.
     call()?;
-    opsmith::cuda::synchronize(device.index)?;
+    opsmith_cuda::synchronize(device.index)?;
     let mut failed = Ok(());
     harness.timed(&format!("dev.{name}"), work, |count| {
         let start = Instant::now();
@@ -41,7 +41,7 @@ fn case<R>(
                 return Duration::ZERO;
             }
         }
-        if let Err(error) = opsmith::cuda::synchronize(device.index) {
+        if let Err(error) = opsmith_cuda::synchronize(device.index) {
             failed = Err(error);
         }
         start.elapsed()

@@ -4,10 +4,10 @@
 //! calls the same kernel as often with prepared arguments, and nothing else. The cost of the graph is the difference to
 //! `graph.run_1000`: the line `graph.overhead` has it per node (`overhead_ns`), with both times.
 
-use opsmith::graph::{Graph, InputSpec, Pass, Passes};
 use opsmith::runtime::op::KernelCall;
 use opsmith::runtime::{Arg, Backend};
 use opsmith::{AmaxOptions, DType, MeanDimOptions, Result, SumDimOptions, Tensor, TensorOps};
+use opsmith_graph::{Graph, InputSpec, Pass, Passes};
 use serde_json::json;
 
 use super::normal;

@@ -10,8 +10,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use opsmith::Result;
-use opsmith::profile::{Limits, Profile, ProfileError, ProfileOptions, Profiler};
 use opsmith::runtime::internals::is_listening;
+use opsmith_profile::{Limits, Profile, ProfileError, ProfileOptions, Profiler};
 use serde_json::json;
 
 use super::ones;
@@ -80,7 +80,7 @@ fn files(harness: &mut Harness) -> anyhow::Result<()> {
     harness.case("profile.perfetto_1e6", CALL, || profile.save_trace(&perfetto));
     std::fs::remove_file(&perfetto).ok();
     harness.case("profile.averages_1e6", CALL, || {
-        Ok::<_, ProfileError>(profile.key_averages(opsmith::profile::Group::Operator))
+        Ok::<_, ProfileError>(profile.key_averages(opsmith_profile::Group::Operator))
     });
     std::fs::remove_file(&path).ok();
     Ok(())

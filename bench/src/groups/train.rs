@@ -5,9 +5,9 @@
 //! (`peak_bytes`). Cases `graph.train.…` are the same steps as graphs, with all passes and without fusion.
 
 use opsmith::autograd::{self, Options};
-use opsmith::graph::{Graph, Pass, Passes};
 use opsmith::runtime::allocator::{live_bytes, peak_bytes};
 use opsmith::{Generator, LayerNormOptions, LinearOptions, Result, SubOptions, Tensor, TensorOps};
+use opsmith_graph::{Graph, Pass, Passes};
 use serde_json::json;
 
 use super::normal;
@@ -85,7 +85,7 @@ fn gradients(loss: &Tensor, leaves: &[Tensor]) -> Result<Vec<Tensor>> {
 }
 
 /// A step as a graph, with all passes and without fusion.
-fn as_graphs<R: opsmith::graph::IntoTensors>(
+fn as_graphs<R: opsmith_graph::IntoTensors>(
     harness: &mut Harness,
     name: &str,
     work: Work,

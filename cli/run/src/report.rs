@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use opsmith::graph::Graph;
-use opsmith::profile::{Group, ProfileOptions, profile_with};
 use opsmith::{DType, Tensor, TensorOps};
+use opsmith_graph::Graph;
 use opsmith_nn::npz::NpzArchive;
+use opsmith_profile::{Group, ProfileOptions, profile_with};
 use opsmith_programs::{Program, ProgramSize};
 
 /// Prints the mistakes of a program, or that there are none.

@@ -72,7 +72,7 @@ fn a_run_is_profiled() {
     assert!(text.contains("addmm") && text.contains("\ngraph ") && text.contains(".py:"), "{text}");
     assert!(std::fs::read_to_string(&page).unwrap().contains("<h2>Operators</h2>"));
     succeeds(&[&program, "--input", &input, "--profile", profile.to_str().unwrap()]);
-    let read = opsmith::profile::Profile::load(&profile).unwrap();
+    let read = opsmith_profile::Profile::load(&profile).unwrap();
     assert!(read.name.ends_with("mlp.pt2") && !read.events.is_empty());
     std::fs::remove_file(page).unwrap();
     std::fs::remove_file(profile).unwrap();

@@ -4,7 +4,7 @@
 //! record, a gradient as a function of Python. Out: a callable object. The kernel's interface, the compiler and the cache are
 //! those of `opsmith::aot`.
 
-use opsmith::aot::{AttrValue, BpropContext, Declaration, InferCall, Operator};
+use opsmith_aot::{AttrValue, BpropContext, Declaration, InferCall, Operator};
 use opsmith_runtime::{DType, Scalar, Tensor, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

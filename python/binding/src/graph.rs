@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use opsmith::graph::{Dim, Graph, InputSpec, Passes, at_source};
+use opsmith_graph::{Dim, Graph, InputSpec, Passes, at_source};
 use opsmith_runtime::{DType, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use opsmith::profile::{Group, Profile, ProfileError, ProfileOptions, Profiler, SortBy};
+use opsmith_profile::{Group, Profile, ProfileError, ProfileOptions, Profiler, SortBy};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 

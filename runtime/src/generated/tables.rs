@@ -8,13 +8,14 @@
 #[macro_export]
 macro_rules! kernels_of {
     ($declared:ident of $kernel:ident: $($dtype:ident)*) => {
-        [$((
-            $crate::DType::$dtype,
-            |call| {
+        [$(($crate::DType::$dtype, {
+            // A function, not a closure, which would be compiled with another function around it.
+            fn kernel(call: &$crate::op::KernelCall<'_>) -> $crate::Result<()> {
                 type T = $crate::element::named::$dtype;
                 $declared::Any($kernel::<T>, std::marker::PhantomData::<(T,)>).run_declared(call)
-            },
-        )),*]
+            }
+            kernel as $crate::op::KernelFn
+        })),*]
     };
 }
 
@@ -41,9 +42,9 @@ macro_rules! rust_kernel {
             pub struct Any<T, F>(pub F, pub std::marker::PhantomData<T>);
 
             impl<$($($T: $crate::Element,)*)? F: Fn($($ty),*) -> $result> Any<($($($T,)*)?), F> {
+                #[inline(always)]
                 pub fn run_declared(self, $call: &$crate::op::KernelCall<'_>) -> $crate::Result<()> {
-                    let kernel = self.0;
-                    $crate::generated::or_out_of_memory(|| kernel($($value),*))
+                    (self.0)($($value),*)
                 }
             }
         }
@@ -94,7 +95,12 @@ macro_rules! __pointwise_kernel {
 #[macro_export]
 macro_rules! kernels_of_dtypes {
     ($kernel:ident of $($dtype:ident)*) => {
-        [$(($crate::DType::$dtype, |call| $kernel(call, $crate::DType::$dtype))),*]
+        [$(($crate::DType::$dtype, {
+            fn kernel(call: &$crate::op::KernelCall<'_>) -> $crate::Result<()> {
+                $kernel(call, $crate::DType::$dtype)
+            }
+            kernel as $crate::op::KernelFn
+        })),*]
     };
 }
 

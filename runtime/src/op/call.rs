@@ -15,7 +15,7 @@ use crate::arg::Arg;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, or_out_of_memory};
 use crate::tensor::Tensor;
 use crate::view::{View, ViewMut};
 pub(crate) use values::make_valid;
@@ -55,17 +55,17 @@ impl Kernel {
         self.0 as *const ()
     }
 
-    /// Runs the kernel.
+    /// Runs the kernel; a failed scratch allocation is an error of its call.
     ///
     /// # Errors
-    /// Errors of the kernel.
+    /// Errors of the kernel, and if there is no memory for scratch.
     ///
     /// # Safety
     /// The call is one of the operator that the kernel was made for, since it relies on the guarantees of that
     /// operator's inference; and none of the call's outputs was handed out.
     #[inline(always)]
     pub unsafe fn run(self, call: &KernelCall<'_>) -> Result<()> {
-        (self.0)(call)
+        or_out_of_memory(|| (self.0)(call))
     }
 }
 

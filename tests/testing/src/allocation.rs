@@ -7,8 +7,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor, Value};
+use opsmith_graph::{Graph, InputSpec};
 use opsmith_runtime::library::Library;
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::parallel::{num_threads, set_num_threads};

@@ -1,7 +1,7 @@
 //! How a kernel is identified as a device's: by its record, its declaration, or its library's contents.
 
-use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor};
+use opsmith_aot::Declaration;
 use opsmith_runtime::Backend;
 
 use super::{floats, kernel};

@@ -9,8 +9,8 @@ mod numbers;
 mod resident;
 mod trouble;
 
-use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor};
+use opsmith_aot::Declaration;
 use opsmith_runtime::Backend;
 
 /// One part of the work.
@@ -44,7 +44,7 @@ pub const OF_STAND_IN: [&str; 2] = ["reports", "sources"];
 pub fn work(name: &str) {
     let (_, part) = PARTS.iter().find(|(known, _)| *known == name).expect("there is a part of that name");
     part().unwrap_or_else(|error| panic!("{error}"));
-    opsmith::aot::release_device_memory();
+    opsmith_aot::release_device_memory();
     println!("DONE {name}");
 }
 

@@ -1,8 +1,8 @@
 //! Correct kernels for a device: the numbers of issue and documents, in every form of call.
 
-use opsmith::aot::{AttrType, AttrValue, Declaration};
-use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor, TensorOps, Value, autograd};
+use opsmith_aot::{AttrType, AttrValue, Declaration};
+use opsmith_graph::{Graph, InputSpec};
 use opsmith_runtime::Backend;
 
 use super::{floats, kernel, on_device, simple};
@@ -66,7 +66,7 @@ pub fn gradients() -> Result<()> {
 }
 
 /// The documented example: a workspace, attributes, shapes by the library.
-fn reduce(name: &str) -> Result<opsmith::aot::Operator> {
+fn reduce(name: &str) -> Result<opsmith_aot::Operator> {
     Declaration::new(name, kernel("Reduce"))
         .input("x")
         .input("y")

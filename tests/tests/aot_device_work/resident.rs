@@ -172,7 +172,7 @@ pub fn resident() -> Result<()> {
     let watched = simple("Square").check(true).declare()?.call(&[&there_x])?;
     assert_eq!((watched.device(), floats(&watched)), (DEVICE, vec![1.0, 4.0, 9.0]));
     // A kernel of the host takes no addresses of the device.
-    let on_host = opsmith::aot::Declaration::new("of_host", super::kernel("Square"))
+    let on_host = opsmith_aot::Declaration::new("of_host", super::kernel("Square"))
         .input("x")
         .output("y")
         .dtypes([DType::F32; 2])

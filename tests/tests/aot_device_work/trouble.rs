@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use opsmith::aot::Declaration;
 use opsmith::{Result, Tensor};
+use opsmith_aot::Declaration;
 
 use super::{floats, on_device, simple};
 

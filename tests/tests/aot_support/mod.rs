@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use opsmith::aot::{AttrType, Declaration};
 use opsmith::{DType, Tensor};
+use opsmith_aot::{AttrType, Declaration};
 
 /// A kernel of the examples: `square.cc:Square`.
 pub fn example(kernel: &str) -> String {

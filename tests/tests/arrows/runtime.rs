@@ -172,10 +172,7 @@ pub const TABLE: Table = Table {
         ("conversion", &["element", "error", "tensor", "view"]),
         ("declared", &["error", "op"]),
         ("foreign", &["device", "error", "lists", "op", "parallel", "random", "scalar", "tensor"]),
-        (
-            "generated",
-            &["call", "declared", "device_loop", "element", "error", "foreign", "op", "scratch", "tensor"],
-        ),
+        ("generated", &["call", "declared", "device_loop", "element", "error", "foreign", "op", "tensor"]),
         ("replace", &[]),
         (
             "internals",

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use opsmith::TensorOps;
-use opsmith::profile::{Diff, Group, Kind, Profile, ProfileOptions, ProfiledKernel, profile, profile_with};
 use opsmith::{Backend, DType};
 use opsmith_codegen::{Config, pipeline};
+use opsmith_profile::{Diff, Group, Kind, Profile, ProfileOptions, ProfiledKernel, profile, profile_with};
 use opsmith_runtime::op::KernelCall;
 use opsmith_tools::describe;
 

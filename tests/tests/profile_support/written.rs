@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use opsmith::profile::{Group, Kind, Limits, Profile, ProfileOptions, profile, profile_with, range};
 use opsmith::{DType, TensorOps, autograd};
+use opsmith_profile::{Group, Kind, Limits, Profile, ProfileOptions, profile, profile_with, range};
 
 use super::Failure;
 use super::profile_support::{alone, ones};

@@ -4,7 +4,7 @@
 //! Python becomes a symbol; results are computed from the given objects by Python's operators, and conditions are given to the
 //! framework, which keeps them as its own.
 
-use opsmith::graph::infer_composition;
+use opsmith_graph::infer_composition;
 use opsmith_runtime::error::Error;
 use opsmith_runtime::infer::symbolic::{
     ArgumentMeta, Condition, Context, Derivation, Inference, Meta, Origin, OutputsMeta, Shape, Size,

@@ -2,8 +2,8 @@
 //!
 //! In: an operator, a device with kernels for it, and how far results may differ. Out: the differences.
 
-use opsmith::graph::{Graph, InputSpec};
 use opsmith::{Complex64, DType, Device, Result, Tensor, TensorOps, Value};
+use opsmith_graph::{Graph, InputSpec};
 use opsmith_runtime::Arg;
 use opsmith_runtime::generated::call as front;
 use opsmith_runtime::op::{ArgKind, OpDef};

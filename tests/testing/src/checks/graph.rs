@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use opsmith::autograd::{self, Options};
-use opsmith::graph::{Dim, Graph, InputSpec, Pass, Passes};
 use opsmith::{DType, Error, Result, Tensor, Value};
+use opsmith_graph::{Dim, Graph, InputSpec, Pass, Passes};
 use opsmith_runtime::ErrorKind;
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::op::OpDef;

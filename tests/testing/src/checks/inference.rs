@@ -1,8 +1,8 @@
 //! Symbolic inference against calls: with sizes as numbers, and with a symbol for every size that is then bound to
 //! several numbers.
 
-use opsmith::graph::infer_composition;
 use opsmith::{DType, Result, Tensor, Value};
+use opsmith_graph::infer_composition;
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::infer::symbolic::{
     ArgumentMeta, Bindings, Context, Inference, Meta, Origin, OutputsMeta, Shape, Size, Strides, Symbol,

@@ -1,7 +1,7 @@
 //! Inference for inputs of unknown ranks and sizes: its statements before the inputs are known must hold for the call.
 
-use opsmith::graph::{BuilderArg, Dim, GraphBuilder, Handle, InputSpec, OpenGraph};
 use opsmith::{DType, Result, Tensor, Value};
+use opsmith_graph::{BuilderArg, Dim, GraphBuilder, Handle, InputSpec, OpenGraph};
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::op::OpDef;
 

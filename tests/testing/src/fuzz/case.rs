@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
 use opsmith::autograd::{self, Options};
-use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor, Value};
+use opsmith_graph::{Graph, InputSpec};
 use opsmith_runtime::boxed;
 use opsmith_runtime::library::Library;
 use opsmith_runtime::op::OpDef;

@@ -2,15 +2,15 @@
 //! saves the profile for `opsmith profile`.
 //!
 //! ```text
-//! cargo run --release --example profile -- work.profile.json
+//! cargo run --release --bin opsmith-example-profile -- work.profile.json
 //! cargo run --release --bin opsmith -- profile report work.profile.json -o report.html
 //! ```
 
 use anyhow::{Context, Result};
-use opsmith::profile::{Group, ProfileOptions, Profiler, range};
 use opsmith::{Device, Generator, TensorOps};
 use opsmith_examples::classifier::{Network, Sgd};
 use opsmith_examples::digits;
+use opsmith_profile::{Group, ProfileOptions, Profiler, range};
 
 fn main() -> Result<()> {
     let file = std::env::args().nth(1).context("name the file to write, such as work.profile.json")?;

@@ -7,6 +7,7 @@
 //! `OPSMITH_FUZZ_ONLY=SEED` looks at one input alone, in this process, and prints it. What was a finding once is a
 //! test in `graph_hostile.rs`.
 
+#[path = "../../tests/fuzz_support/mod.rs"]
 mod fuzz_support;
 mod graph_fuzz {
     pub mod corpus;
