@@ -1,8 +1,8 @@
 //! Gradients missing in a spec: a request for one is an error that names the operator, never a silent `None`.
 
+use crate as ops;
 use opsmith::autograd::{Options, grad, hvp, jvp};
 use opsmith::{Result, Tensor};
-use opsmith_expressions as ops;
 use opsmith_runtime::Value;
 use opsmith_runtime::op::OpDef;
 use opsmith_testing::checks::{Call, forward_mode, gradient, second_order};

@@ -22,7 +22,7 @@ fn slopes(function: impl Fn(&Tensor, &Tensor) -> Result<Tensor>) -> [Vec<f64>; 2
 
 #[test]
 fn expressions_of_one_function_share_out_gradients_as_its_operator_does() {
-    use opsmith_expressions as own;
+    use crate as own;
     assert_eq!(slopes(own::larger), slopes(opsmith::maximum), "maximum");
     assert_eq!(slopes(own::smaller), slopes(opsmith::minimum), "minimum");
     assert_eq!(slopes(own::larger_number), slopes(opsmith::fmax), "fmax");

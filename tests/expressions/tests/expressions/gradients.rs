@@ -64,7 +64,7 @@ fn cases(op: &OpDef) -> &'static [usize] {
 /// Pointwise operators, and compositions of such.
 fn expressions() -> impl Iterator<Item = &'static OpDef> {
     let lacks = |op: &OpDef| op.name.starts_with("scale_norm") || LACKING.contains(&op.name);
-    opsmith_expressions::LIBRARY.ops.iter().copied().filter(move |op| !lacks(op))
+    crate::LIBRARY.ops.iter().copied().filter(move |op| !lacks(op))
 }
 
 /// The operators with missing parts; `missing.rs` tests them.
@@ -144,7 +144,7 @@ fn none_goes_without() {
 #[test]
 fn a_number_times_its_size() {
     let z = Tensor::from_slice(&[Complex64::new(0.3, 0.8)], &[1]).unwrap().requires_grad_(true).unwrap();
-    let out = opsmith_expressions::times_size(&z).unwrap();
+    let out = crate::times_size(&z).unwrap();
     let start = Tensor::from_slice(&[Complex64::new(1.0, 0.0)], &[1]).unwrap();
     out.backward_with(Some(&start), Options::default()).unwrap();
     let found = z.grad().unwrap().to_vec::<Complex64>().unwrap()[0];
@@ -156,12 +156,12 @@ fn a_number_times_its_size() {
 fn a_size_times_a_complex_number() {
     let z = Tensor::from_slice(&[Complex64::new(3.0, 4.0)], &[1]).unwrap();
     let s = Complex64::new(0.0, 2.0);
-    let out = opsmith_expressions::scaled_size(&z, Scalar::Complex(s)).unwrap();
+    let out = crate::scaled_size(&z, Scalar::Complex(s)).unwrap();
     assert_eq!(out.to_vec::<Complex64>().unwrap(), [Complex64::new(3.0, 14.0)]);
     // A number with an imaginary part is not 1.
     let s = Complex64::new(1.0, 2.0);
-    let out = opsmith_expressions::one_or_self(&z, Scalar::Complex(s)).unwrap();
+    let out = crate::one_or_self(&z, Scalar::Complex(s)).unwrap();
     assert_eq!(out.to_vec::<Complex64>().unwrap(), [Complex64::new(-5.0, 10.0)]);
-    let out = opsmith_expressions::shifted_part(&z, Scalar::Complex(Complex64::new(1.0, 0.0))).unwrap();
+    let out = crate::shifted_part(&z, Scalar::Complex(Complex64::new(1.0, 0.0))).unwrap();
     assert_eq!(out.to_vec::<f64>().unwrap(), [4.0]);
 }
