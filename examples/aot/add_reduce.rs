@@ -1,11 +1,11 @@
 //! The documented custom operator: add, then sum over an axis. Drop in a source file, call it.
 //!
-//! `cargo run -p opsmith-example-aot --bin aot_add_reduce`
+//! `cargo run -p opsmith-example-aot -- add_reduce`
 
 use opsmith::aot::{AttrType, Declaration};
 use opsmith::{DType, Result, Tensor, Value};
 
-fn main() -> Result<()> {
+pub fn main() -> Result<()> {
     // The inputs and outputs of the kernel. The shape of its output comes from `CustomKernelInferShape`, and
     // `CustomKernelInit` requests a workspace for each new shape.
     let add_reduce = Declaration::new("custom_add_reduce", kernel("add_reduce.cc:CustomKernel"))

@@ -1,11 +1,11 @@
 //! A kernel for a CUDA device, and its gradient: called with host tensors, as every other.
 //!
-//! `cargo run -p opsmith-example-aot --bin aot_device`; it needs `nvcc` and a device, and reports a missing one.
+//! `cargo run -p opsmith-example-aot -- device`; it needs `nvcc` and a device, and reports a missing one.
 
 use opsmith::aot::{Declaration, release_device_memory};
 use opsmith::{DType, Result, Tensor, TensorOps};
 
-fn main() {
+pub fn main() {
     match gradient() {
         Ok(gradient) => println!("{gradient:?}"),
         Err(error) => println!("not here: {error}"),

@@ -1,11 +1,11 @@
 //! Gradients of custom operators: another custom operator, or a function.
 //!
-//! `cargo run -p opsmith-example-aot --bin aot_gradients`
+//! `cargo run -p opsmith-example-aot -- gradients`
 
 use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor, TensorOps};
 
-fn main() -> Result<()> {
+pub fn main() -> Result<()> {
     // A kernel computes the gradient: from x, the output, and the output's gradient.
     let bprop = Declaration::new("custom_square_bprop", kernel("square.cc:SquareBprop"))
         .input("x")

@@ -1,6 +1,6 @@
 //! A custom operator with three outputs, declared by a registration record, and its gradient.
 //!
-//! `cargo run -p opsmith-example-aot --bin aot_several_outputs`
+//! `cargo run -p opsmith-example-aot -- several_outputs`
 
 use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor, TensorOps};
@@ -19,7 +19,7 @@ const RECORD: &str = r#"{
   "target": "CPU"
 }"#;
 
-fn main() -> Result<()> {
+pub fn main() -> Result<()> {
     let bprop = Declaration::new("add_mul_div_bprop", kernel("add_mul_div.cc:AddMulDivBprop"))
         .input("x")
         .input("y")

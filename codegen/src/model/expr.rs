@@ -276,6 +276,14 @@ impl Expr {
         self.children_mut().into_iter().for_each(|child| child.walk_mut(visit));
     }
 
+    /// Changes each direct part, which is moved to `change` and not copied.
+    pub fn change_parts(&mut self, change: &mut dyn FnMut(Expr) -> Expr) {
+        for part in self.children_mut() {
+            let kind = std::mem::replace(&mut part.kind, ExprKind::None);
+            *part = change(Expr { kind, ..part.clone() });
+        }
+    }
+
     children!(
         /// The direct parts, in order.
         children, Expr, iter

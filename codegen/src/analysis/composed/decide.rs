@@ -11,22 +11,27 @@ use crate::model::{Kind, Operation};
 
 /// An expression with others in the places of its variables; `None` if one has none.
 pub(super) fn substituted(expr: &Expr, value: &dyn Fn(&Variable, &Expr) -> Option<Expr>) -> Option<Expr> {
-    if let ExprKind::Variable(variable) = &expr.kind {
-        return value(variable, expr);
-    }
     let mut found = expr.clone();
-    for part in found.children_mut() {
-        *part = substituted(part, value)?;
+    substitute(&mut found, value).then_some(found)
+}
+
+/// Whether each variable has a value, which is in its place then.
+fn substitute(expr: &mut Expr, value: &dyn Fn(&Variable, &Expr) -> Option<Expr>) -> bool {
+    let ExprKind::Variable(variable) = &expr.kind else {
+        return expr.children_mut().into_iter().all(|part| substitute(part, value));
+    };
+    match value(variable, expr) {
+        Some(found) => {
+            *expr = found;
+            true
+        }
+        None => false,
     }
-    Some(found)
 }
 
 /// An expression without the choices that its constants decide.
 pub(super) fn decided(mut expr: Expr) -> Expr {
-    for part in expr.children_mut() {
-        let taken = std::mem::replace(&mut part.kind, ExprKind::None);
-        *part = decided(Expr { kind: taken, ..part.clone() });
-    }
+    expr.change_parts(&mut decided);
     let truth = |value: bool| ExprKind::Bool(value);
     let kind = match &expr.kind {
         ExprKind::Query(query @ (Query::IsSome | Query::IsNone), of, _) => {

@@ -53,9 +53,7 @@ impl Fact {
 /// A condition in which parts of a composition stand, with the facts of calls in their places.
 pub(super) fn of_tensors_in(model: &Model, op: &Op, condition: Expr) -> Expr {
     let mut condition = condition;
-    for part in condition.children_mut() {
-        *part = of_tensors_in(model, op, part.clone());
-    }
+    condition.change_parts(&mut |part| of_tensors_in(model, op, part));
     let fact = match &condition.kind {
         ExprKind::Query(Query::DType, ..) => Fact::DType,
         ExprKind::Query(Query::Sizes | Query::Size, ..) => Fact::Sizes,
@@ -331,9 +329,7 @@ fn sizes(reading: Reading<'_>, tensor: &Expr, callers: &Callers<'_>) -> ExprKind
 
 /// A rule with shorter rules of the same meaning in its parts.
 fn shortened(reading: Reading<'_>, mut expr: Expr, callers: &Callers<'_>) -> Expr {
-    for part in expr.children_mut() {
-        *part = shortened(reading, part.clone(), callers);
-    }
+    expr.change_parts(&mut |part| shortened(reading, part, callers));
     let kind = match &expr.kind {
         ExprKind::Rule(Rule::Shape(ShapeRule::Broadcast), tensors) => {
             Some(broadcast(reading, tensors, callers))

@@ -16,9 +16,7 @@ pub(super) fn shortened(reading: Reading<'_>, mut expr: Expr, callers: &Callers<
     if matches!(expr.kind, ExprKind::Op(..)) {
         return expr;
     }
-    for part in expr.children_mut() {
-        *part = shortened(reading, part.clone(), callers);
-    }
+    expr.change_parts(&mut |part| shortened(reading, part, callers));
     let kind = match &expr.kind {
         ExprKind::Convert(inner) if inner.ty == expr.ty => Some(inner.kind.clone()),
         ExprKind::Query(Query::DType, of, _) => of_call(reading, of, callers).map(|dtype| dtype.kind),
