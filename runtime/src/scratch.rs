@@ -48,8 +48,8 @@ pub struct Scratch<T>(GrowingVec<T, Cached>);
 pub struct Cached;
 
 thread_local! {
-    /// Nesting depth of [`or_out_of_memory`] in this thread.
-    static CAUGHT: Cell<usize> = const { Cell::new(0) };
+    /// Whether [`or_out_of_memory`] runs in this thread.
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The panic payload of a failed scratch allocation.
@@ -61,18 +61,10 @@ struct OutOfMemory(usize);
 /// Errors of the kernel, and if there is no memory for scratch.
 #[inline]
 pub(crate) fn or_out_of_memory(kernel: impl FnOnce() -> Result<()>) -> Result<()> {
-    /// Lowers the depth even if the kernel panics.
-    struct Level;
-    impl Drop for Level {
-        fn drop(&mut self) {
-            CAUGHT.set(CAUGHT.get() - 1);
-        }
-    }
-    CAUGHT.set(CAUGHT.get() + 1);
-    let level = Level;
+    let outer = CAUGHT.replace(true);
     // An unwound kernel leaves its outputs half written, as one that returns an error does.
     let result = panic::catch_unwind(AssertUnwindSafe(kernel));
-    drop(level);
+    CAUGHT.set(outer);
     result.unwrap_or_else(refused)
 }
 
@@ -90,7 +82,7 @@ fn refused(payload: Box<dyn Any + Send>) -> Result<()> {
 #[cold]
 fn give_up(bytes: usize) -> AllocError {
     // The panic of a thread that helps is that of the kernel's own.
-    if CAUGHT.get() > 0 || parallel::is_helper() {
+    if CAUGHT.get() || parallel::is_helper() {
         // Without a panic's message: the kernel has no defect.
         panic::resume_unwind(Box::new(OutOfMemory(bytes)));
     }
@@ -289,7 +281,7 @@ mod tests {
         });
         assert_eq!(error.unwrap_err().message(), "there is no memory for 1125899906842624 bytes to work in");
         assert!(panic::catch_unwind(|| or_out_of_memory(|| panic!("a defect"))).is_err());
-        assert_eq!(CAUGHT.get(), 0);
+        assert!(!CAUGHT.get());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Paths of Rust functions in a spec: `linalg::mm`.
 
+use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// An error in a path.
 pub struct Problem {
@@ -46,7 +48,7 @@ pub fn is_identifier(text: &str) -> bool {
             starts
                 && text != "_"
                 && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
-                && (text.len() > LONGEST_KEYWORD || !KEYWORDS.contains(&text))
+                && (text.len() > LONGEST_KEYWORD || !KEYWORD_SET.contains(text))
         }
         false => syn::parse_str::<syn::Ident>(text).is_ok_and(|ident| ident == text),
     }
@@ -61,13 +63,13 @@ fn non_empty(range: Range<usize>, text: &str) -> Range<usize> {
 }
 
 /// The keywords of Rust, those of later editions included.
-#[rustfmt::skip]
-const KEYWORDS: [&str; 52] = [
-    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
-    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match",
-    "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true",
-    "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
-];
+const KEYWORDS: &str = "\
+    Self abstract as async await become box break const continue crate do dyn else enum extern false \
+    final fn for gen if impl in let loop macro match mod move mut override priv pub ref return self \
+    static struct super trait true try type typeof unsafe unsized use virtual where while yield";
+
+/// The same, to be found quickly.
+static KEYWORD_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| KEYWORDS.split(' ').collect());
 
 /// The longest of them.
 const LONGEST_KEYWORD: usize = 8;
@@ -102,8 +104,8 @@ mod tests {
 
     #[test]
     fn keywords_are_those_of_the_parser() {
-        assert_eq!(KEYWORDS.map(str::len).into_iter().max(), Some(LONGEST_KEYWORD));
-        for word in KEYWORDS {
+        assert_eq!(KEYWORDS.split(' ').map(str::len).max(), Some(LONGEST_KEYWORD));
+        for word in KEYWORDS.split(' ') {
             assert!(word == "gen" || syn::parse_str::<syn::Ident>(word).is_err(), "{word}");
             assert!(!is_identifier(word), "{word}");
         }
