@@ -274,7 +274,7 @@ fn masked_select_bits<B: Element>(
     let sizes = together(self_.sizes(), mask.sizes());
     let own = broadcast_strides(self_.sizes(), self_.strides(), &sizes)?;
     let others = broadcast_strides(mask.sizes(), mask.strides(), &sizes)?;
-    // SAFETY: the same elements, repeated.
+    // SAFETY: broadcast strides are 0 where a view is repeated, so every position is that of one of its elements.
     let (elements, mask) = unsafe {
         (View::from_raw(self_.as_ptr(), &sizes, &own), View::from_raw(mask.as_ptr(), &sizes, &others))
     };
@@ -316,7 +316,7 @@ fn masked_scatter_backward_bits<B: Element>(
     mut out: ViewMut<'_, B>,
 ) -> Result<()> {
     let strides = broadcast_strides(mask.sizes(), mask.strides(), grad_output.sizes())?;
-    // SAFETY: the same elements, repeated.
+    // SAFETY: broadcast strides are 0 where the mask is repeated, so every position is that of one of its elements.
     let mask = unsafe { View::from_raw(mask.as_ptr(), grad_output.sizes(), &strides) };
     let picked = grad_output.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element);
     out.write(picked.chain(std::iter::repeat(B::default())))

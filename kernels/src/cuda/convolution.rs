@@ -171,7 +171,7 @@ pub fn convolution_backward(
         let x = Images::of(&input, spatial);
         let (large, small) = if transposed { (grad, x) } else { (x, grad) };
         let operands = [large, small, Images::of_mut(&grad_weight, spatial)];
-        // SAFETY: the same.
+        // SAFETY: the sizes are those of the plan, as was checked, and the views vouch for their elements.
         unsafe { launch(dtype, &plan, Direction::OfWeight, operands, false, None, device)? };
     } else {
         write_zeros(&grad_weight)?;

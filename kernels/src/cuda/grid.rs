@@ -240,7 +240,7 @@ fn of_images(
     // SAFETY: there is a list for each element, and room for each tap.
     unsafe { each(&PROGRAM, device, (2, "PutTaps"), dtype, &places, &parameter)? };
     let places = strided(&[elements], [(std::ptr::null(), &[0])])?;
-    // SAFETY: the same.
+    // SAFETY: there is a list for each element, and one thread sorts it, after the launch before has filled it.
     unsafe { each(&PROGRAM, device, (3, "SortLists"), DType::I64, &places, &SortLists { places, lists })? };
     let places = strided(sizes, [(out.address().cast_const().cast(), out.strides())])?;
     let parameter = OfImages { places, grad: Field::of(grad), lists, weights: of_taps, sampler };

@@ -121,7 +121,7 @@ impl Functor<'_> {
         let instance = || format!("OPSMITH_PRODUCT(opsmith_kernel, {edge}, {})", self.name);
         // SAFETY: the caller's promise; the memory for parts has room for all.
         unsafe { self.launch(device, edge.ilog2(), instance, grid, shape, None)? };
-        // SAFETY: the same.
+        // SAFETY: the caller's promise; the launch above wrote the parts, in this stream.
         unsafe { self.add_parts(device, shape, memory) }
     }
 
@@ -161,7 +161,7 @@ impl Functor<'_> {
         let instance = || format!("OPSMITH_PRODUCT_ROWS(opsmith_kernel, {})", self.name);
         // SAFETY: the caller's promise.
         unsafe { self.launch(device, 6, instance, grid, shape, Some(&along_x))? };
-        // SAFETY: the same.
+        // SAFETY: the caller's promise; the launch above wrote the parts, in this stream.
         unsafe { self.add_parts(device, shape, memory) }
     }
 
