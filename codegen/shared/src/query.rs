@@ -1,6 +1,6 @@
 //! The queries and the operations of a spec's expressions, which the generator checks and the runtime carries out.
 
-/// Questions about a value that need no elements.
+/// Queries of a value that need no elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "each variant is the method's name")]
 pub enum Query {

@@ -86,7 +86,7 @@ pub enum Expr<'a> {
     DTypeRule(DTypeRule, &'a [Expr<'a>]),
     /// A function of the kernels crate, by its path. Only the compiled inference calls it.
     Native(&'a str),
-    /// A question about the first part, with the others as its arguments.
+    /// A query of the first part, with the others as its arguments.
     Query(Query, &'a [Expr<'a>]),
     /// One operation on two plain values.
     Binary(Operation, &'a [Expr<'a>; 2]),

@@ -147,7 +147,7 @@ fn same_content(old: &Node, new: &Node) -> bool {
     }
 }
 
-/// Whether two entries are the same at the same place.
+/// Whether two entries are the same, spans included.
 pub(super) fn same_entry(old: &RawOp, new: &RawOp) -> bool {
     let same = |(old, new): (&Entry, &Entry)| {
         old.spec.key == new.spec.key && old.key == new.key && old.value == new.value

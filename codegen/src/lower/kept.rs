@@ -72,7 +72,7 @@ impl KeptBodies {
         (self.broken, self.names) = (broken, names);
     }
 
-    /// The body of an entry that is as it was, at the same place, and whose names denote the same.
+    /// The body of an entry that is as it was, with the same span, and whose names denote the same.
     pub(super) fn body(&mut self, raw: &RawOp) -> Option<Lowered> {
         let Changed::These(changed) = &self.changed else { return None };
         let mut kept = self.last.remove(&raw.span)?;

@@ -40,7 +40,7 @@ pub struct Kernel {
     pub source: KernelSource,
     /// As written in the spec.
     pub text: String,
-    /// The place of that text.
+    /// The span of that text.
     pub span: Span,
     /// Whether the build compiles it, or the program while it runs.
     pub is_built: bool,

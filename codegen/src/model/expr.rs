@@ -57,7 +57,7 @@ pub enum ExprKind {
     Rule(Rule, Vec<Expr>),
     /// A call of a hand-written Rust function: `views::transpose(self, dim0, dim1)`.
     Native(String, Vec<Expr>),
-    /// A question about a value that needs no elements: `self.size(0)`.
+    /// A query of a value that needs no elements: `self.size(0)`.
     Query(Query, Box<Expr>, Vec<Expr>),
     /// An operator between plain numbers or elements.
     Binary(Operation, Box<Expr>, Box<Expr>),
@@ -98,14 +98,14 @@ pub enum Variable {
     Local(String),
 }
 
-/// One row of the table of questions.
+/// One row of the table of queries.
 #[derive(Clone, Copy, Debug)]
 pub struct QuerySpec {
     /// The method's name.
     pub name: &'static str,
-    /// The question.
+    /// The query.
     pub query: Query,
-    /// Its answer, for documents and messages.
+    /// Its result, for documents and messages.
     pub doc: &'static str,
 }
 

@@ -28,9 +28,9 @@ pub struct Function {
     pub wirtinger: Vec<Option<[String; 2]>>,
     /// The base name of the operator that computes it of tensors, if not its own name.
     pub operator: Option<String>,
-    /// The place of its head.
+    /// The span of its head.
     pub span: Span,
-    /// The place of the whole entry.
+    /// The span of the whole entry.
     pub entry: Span,
     /// The library that declares it, as of an operator.
     pub parent: Option<usize>,

@@ -1,7 +1,7 @@
 //! Names between braces, in the texts of the keys `formula` and `notation`.
 //!
-//! In: text. Out: the parts between braces, and the places of names that stand there alone. Must not know signatures: a formula
-//! also groups with braces, `_{i}`, and only a signature tells the two apart.
+//! In: text. Out: the parts between braces, and the ranges of names that stand there alone. Must not know signatures:
+//! a formula also groups with braces, `_{i}`, and only a signature tells the two apart.
 
 use std::ops::Range;
 

@@ -13,7 +13,7 @@ use crate::diagnostics::{SourceId, Span};
 
 pub use build::{MAX_BYTES, parse};
 
-/// A value and its place.
+/// A value and its span.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {
     /// The value's bytes in the file, quotes included.

@@ -1,4 +1,4 @@
-//! Answers to questions about values in a spec's expressions: sizes, dtypes, lengths, presence.
+//! Results of queries of values in a spec's expressions: sizes, dtypes, lengths, presence.
 //!
 //! In: a value, or the facts of a tensor whose elements are not at hand. Out: a value.
 

@@ -1,4 +1,4 @@
-//! Questions to values (`size`, `len`, `is_some`, …) and inference rules to Rust.
+//! Queries of values (`size`, `len`, `is_some`, …) and inference rules to Rust.
 
 use opsmith_core::rules::{Rule, RuleParam};
 use proc_macro2::TokenStream;
@@ -10,7 +10,7 @@ use crate::model::Kind;
 use crate::model::expr::{Expr, ExprKind, Query};
 
 impl Emit<'_> {
-    /// A question to a tensor, or about its presence: answered from saved metadata if its elements are not at hand.
+    /// A query of a tensor, or of its presence: answered from saved metadata if its elements are not at hand.
     pub(super) fn tensor_query(&self, query: Query, base: &Expr, method: TokenStream) -> TokenStream {
         if let ExprKind::Variable(variable) = &base.kind
             && let Some(answer) = (self.metadata)(variable, query)
@@ -72,7 +72,7 @@ impl Emit<'_> {
         }
     }
 
-    /// A question to a dtype, or to that of a tensor or a number.
+    /// A query of a dtype, or of that of a tensor or a number.
     fn dtype_query(&self, query: Query, base: &Expr) -> TokenStream {
         let dtype = if base.ty.holds_tensors() && !base.ty.optional {
             self.tensor_query(Query::DType, base, quote!(dtype()))

@@ -1,6 +1,6 @@
 //! The tokens of a formula.
 //!
-//! In: the text of the key. Out: tokens with their places in it. Must not know operators.
+//! In: the text of the key. Out: tokens with their ranges in it. Must not know operators.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) enum Token {
     End,
 }
 
-/// A token with its place.
+/// A token with its range.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub token: Token,
@@ -31,7 +31,7 @@ pub(super) struct Placed {
     pub is_close: bool,
 }
 
-/// A mistake at a place of the text.
+/// A mistake in a range of the text.
 #[derive(Debug)]
 pub(super) struct Mistake {
     pub range: Range<usize>,

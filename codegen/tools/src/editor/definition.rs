@@ -1,4 +1,4 @@
-//! Definitions: the places that a position refers to.
+//! Definitions: the ranges that a position refers to.
 //!
 //! In: a spec and a [`Cursor`]. Out: files with ranges. Functions in Rust, C and C++ are found as `opsmith explain` finds
 //! them, by searching their files as text.
@@ -13,7 +13,7 @@ use super::cursor::Cursor;
 use super::referent::{Referent, referent};
 use super::{EditedSpec, FilePart, FileRange, path_of};
 
-/// The places where the thing at a position is declared.
+/// The ranges that declare the thing at a position.
 pub fn definitions(spec: &EditedSpec<'_>, cursor: &Cursor<'_>) -> Vec<FileRange> {
     let Some(found) = referent(spec, cursor) else { return Vec::new() };
     match found {

@@ -109,13 +109,13 @@ impl EditedSpec<'_> {
         self.model().ops.iter().find(|op| op.name == name && op.parent.is_none())
     }
 
-    /// The place of a span of the known check.
+    /// The file and range of a span of the known check.
     fn place(&self, span: Span) -> Option<FileRange> {
         place(self.known, span)
     }
 }
 
-/// The place of a span, with the path by which its file was read.
+/// The file and range of a span, with the path by which the file was read.
 pub fn place(checked: &Checked, span: Span) -> Option<FileRange> {
     let file = path_of(checked, span.source)?.to_owned();
     let Range { start, end } = span.range();

@@ -1,4 +1,4 @@
-//! Occurrences: every place in a spec that refers to an operator or a scalar function; `argument` has those of arguments.
+//! Occurrences: each span in a spec that refers to an operator or a scalar function; `argument` has those of arguments.
 //!
 //! In: a checked spec. Out: spans of the names alone, for references and renaming. A name in a formula counts as a call of
 //! an operator if the checked expression there calls it; where a formula has mistakes, its words decide.
@@ -20,7 +20,7 @@ use super::naming::expression_mode;
 use super::referent::{Referent, referent};
 use super::{EditedSpec, FileRange, place};
 
-/// The places that refer to the operator, function or argument at a position.
+/// The ranges that refer to the operator, function or argument at a position.
 pub fn references(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, with_declaration: bool) -> Vec<FileRange> {
     let spans = match subject(spec, cursor) {
         Some(Subject::Operator(base)) => operator(spec.known, &base, with_declaration),

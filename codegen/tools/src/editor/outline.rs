@@ -24,9 +24,9 @@ pub struct OutlineEntry {
     pub signature: String,
     /// Its kind.
     pub kind: OutlineKind,
-    /// The place of the entry.
+    /// The span of the entry.
     pub entry: Span,
-    /// The place of its name.
+    /// The span of its name.
     pub place: Span,
     /// Whether it is deprecated.
     pub deprecated: bool,

@@ -252,7 +252,7 @@ fn operation(symbol: Operation, a: Value, b: Value, is_integer: bool) -> Result<
     })
 }
 
-/// The answer to a question about a value: of a tensor, as of one of `float64`.
+/// The result of a query of a value: of a tensor, as of one of `float64`.
 fn answer(query: Query, base: Value, args: Vec<Value>) -> Result<Value, String> {
     Ok(match query {
         Query::IsSome => Value::Bool(base != Value::None),

@@ -54,7 +54,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The text between the next brace and the first that closes, and the place of that one.
+    /// The text between the next brace and the first that closes, and the position of that one.
     fn braced(&self) -> Option<(&'a str, usize)> {
         let start = self.tokens[self.at].range.end;
         let inside = braces::inside(&self.text[start..])?;
