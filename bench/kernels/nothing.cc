@@ -1,4 +1,4 @@
-// A kernel that does nothing, with two inputs, a workspace and two attributes: what remains is the call.
+// A kernel that does nothing, with two inputs, a workspace and two attributes: the cost left is the call.
 
 #include <vector>
 

@@ -32,7 +32,7 @@ struct Arguments {
     /// A label for the run, printed with each case
     #[arg(long, default_value = "r1")]
     run: String,
-    /// Program that measures the machine's own limits, called with `--quick`; what it prints as JSON goes
+    /// Program that measures the machine's own limits, called with `--quick`; its JSON output goes
     /// with each case
     #[arg(long, value_name = "PROGRAM")]
     limits: Option<PathBuf>,

@@ -76,7 +76,7 @@ struct Run {
     sandbox: bool,
 }
 
-/// Lists what is in a library, or in what a source compiles to: kernels, layout of strings, problems
+/// Lists the contents of a library, or of the library that a source compiles to: kernels, layout of strings, problems
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

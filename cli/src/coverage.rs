@@ -14,7 +14,7 @@ use crate::project::BuildsOn;
 use crate::report::Color;
 use crate::style::Styled;
 
-/// Shows what works with which operator: dtypes, gradients, forms, tests
+/// Shows the support of each operator: dtypes, gradients, forms, tests
 #[derive(clap::Args)]
 #[command(after_help = "\
 A row for each operator and backend. Under a dtype: `.` nothing, `f` it computes, `b` it also has a

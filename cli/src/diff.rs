@@ -18,7 +18,7 @@ use crate::project::BuildsOn;
 use crate::report::{self, Color, Format as Short};
 use crate::style::Styled;
 
-/// Shows what changed between two specs, and which version follows
+/// Shows the changes between two specs, and the version that follows
 #[derive(clap::Args)]
 #[command(after_help = "\
 Each change is breaking (calls stop compiling, fail, or mean something else), additive (there is more to

@@ -34,7 +34,7 @@ pub struct Arguments {
     /// The spec
     #[arg(long, value_name = "FILE", default_value = "ops.yaml")]
     spec: PathBuf,
-    /// Only what this emitter writes
+    /// Only the code of this emitter
     #[arg(long, value_parser = PossibleValuesParser::new(emitter_names()))]
     emitter: Option<String>,
     #[command(flatten)]

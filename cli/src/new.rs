@@ -29,7 +29,7 @@ pub struct Arguments {
     /// Signature of the functional form, in PyTorch's schema language
     #[arg(value_name = "SIGNATURE")]
     signature: String,
-    /// What the kernel is written in
+    /// The language of the kernel
     #[arg(long, value_enum, default_value_t = Language::Rust)]
     kernel: Language,
     /// The spec

@@ -17,7 +17,7 @@ use crate::Outcome;
 /// Most calls that a message lists.
 const MOST_NAMED: usize = 8;
 
-/// Shows what a recorded program did: which operator is slow, where, and whether a change helped
+/// Shows the calls of a recorded program: which operator is slow, where, and whether a change helped
 #[derive(clap::Args)]
 #[command(after_help = "\
 A program records with the feature `profile` of `opsmith`:
@@ -80,7 +80,7 @@ struct Show {
     /// The profile
     #[arg(value_name = "FILE")]
     profile: PathBuf,
-    /// What the calls of a row have in common
+    /// The common property of the calls of a row
     #[arg(long, value_enum, default_value_t = By::Operator)]
     group: By,
     /// The order of rows

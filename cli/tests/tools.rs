@@ -107,7 +107,7 @@ fn coverage_as_json() {
     // Comparisons compute and have no gradient, which is not a gap.
     let eq = row("eq.Tensor");
     assert_eq!((&eq["differentiable"], &eq["backward"]), (&json!(false), &json!([])));
-    // A composition supports what all operators it calls support.
+    // A composition supports the dtypes that all operators it calls support.
     assert!(row("cosine_similarity")["forward"].as_array().unwrap().contains(&json!("float64")));
     // The columns on tests match the spec and the tests.
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -77,8 +77,8 @@ pub fn check(config: &Config) -> Result<Checked, Failure> {
     Ok(lower(reader, &Targets::of(config), Undeclared::Refused, None))
 }
 
-/// Lowers the entries of some files to what their kernel tables need. The library's own build reports mistakes in the entries:
-/// they may refer to those of files that are not read here.
+/// Lowers the entries of some files as far as their kernel tables need. The library's own build reports mistakes
+/// in the entries: they may refer to those of files that are not read here.
 fn lower_tables(reader: Reader, targets: &Targets) -> Checked {
     let Reader { sources, diagnostics, documents, files, unparsed, .. } = reader;
     let mut model = lower::lower_tables(&documents, &sources, &targets.rust);
@@ -230,7 +230,7 @@ pub fn generate(checked: &Checked, config: &Config) -> Result<Vec<File>, Failure
     generate_after(checked, config, &Formatted::default())
 }
 
-/// The same, with what an earlier run formatted: pieces with the same tokens are taken from there.
+/// The same, with the text of an earlier run: pieces with the same tokens are taken from there.
 ///
 /// # Errors
 /// As [`generate`].

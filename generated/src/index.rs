@@ -66,7 +66,7 @@ pub enum Index {
     Ellipsis,
 }
 
-/// What [`IndexOp::i`] takes: one index, a tuple of up to eight, or a list of [`Index`].
+/// The argument of [`IndexOp::i`]: one index, a tuple of up to eight, or a list of [`Index`].
 pub trait Indices {
     /// The indices in order.
     #[doc(hidden)]

@@ -22,7 +22,7 @@
 //! | `graph` | `opsmith::graph`: functions traced, checked, planned, saved and run as graphs |
 //! | `aot` | `opsmith::aot`, and entries with `dispatch: {CPU: "aot:…"}`: kernels compiled and loaded while a program runs |
 //! | `cuda` | tensors on CUDA devices, and `opsmith::cuda`: their properties, memory and synchronisation |
-//! | `profile` | `opsmith::profile`: tables, trees, traces, reports and differences of what ran |
+//! | `profile` | `opsmith::profile`: tables, trees, traces, reports and differences of recorded calls |
 //! | `ndarray` | conversions between tensors and arrays of the crate `ndarray` |
 //! | `tracing` | `opsmith::profile::report_to_tracing`: calls as spans of the crate `tracing` |
 //!

@@ -35,7 +35,7 @@ struct ChannelNorm {
   u64 samples, channels, places;
   // Statistics in all, channels of one, and statistics of a sample: 0 if samples share them.
   u64 statistics, channels_of_one, of_sample;
-  // What `settle` starts from: 0 for pairs, 1 for given means and variances, 2 for means and reciprocal deviations.
+  // The input of `settle`: 0 for pairs, 1 for given means and variances, 2 for means and reciprocal deviations.
   u64 given;
   double eps, momentum, unbiased;
   const void *in, *grad, *weight, *bias, *given_mean, *given_spread;

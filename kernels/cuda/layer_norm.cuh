@@ -30,7 +30,7 @@ struct Statistics {
   DEVICE C normal(C x) const { return (x - mean) * rstd; }
 };
 
-// A factor of a column, or what takes its place if there is none.
+// A factor of a column, or `otherwise` if there is none.
 template <class T>
 DEVICE Compute<T> factor_of(const void *factors, u64 column, Compute<T> otherwise) {
   return factors == nullptr ? otherwise : to_compute(static_cast<const T *>(factors)[column]);

@@ -5,7 +5,7 @@
 //   Column column(u64 stack, u64 column), C right(Column, u64 inner)   one of the right matrix
 //   bool left_by_inner(), right_by_inner()         whether neighbours in memory differ in the inner index
 //   void finish(u64 stack, u64 row, u64 column, C sum)           takes a sum over the inner index
-// Out: what `finish` writes, for every row and column of every stack. A block has 256 threads and computes a tile of
+// Out: the writes of `finish`, for every row and column of every stack. A block has 256 threads and computes a tile of
 // (16 * edge)^2 sums; grid: tiles, stacks (blocks go on in steps), parts of the inner dimension. With more than one part, sums
 // go to `shape.partial`, and `OPSMITH_PRODUCT_PARTS` adds them in order.
 // `OPSMITH_PRODUCT_ROWS` is for one stack and one column: teams of `team.cuh` for rows, parts along z. Must not know the meaning of operands.

@@ -16,7 +16,7 @@ struct Step {
   // `(batch, units)`; cells only of long short-term memory.
   const T *hidden, *cell;
   T *next_hidden, *next_cell;
-  // `(batch, 4 * units)`: what the way back reads.
+  // `(batch, 4 * units)`: read by backward.
   T *saved;
   i64 kind;
 

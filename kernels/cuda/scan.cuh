@@ -14,7 +14,7 @@ namespace opsmith {
 // Elements that a thread folds before it asks for the results of others.
 enum : int { kScanRun = 4 };
 
-// What the threads of a team before this one and all of them give.
+// The folds of the threads of a team before this one, and of all.
 template <class P>
 struct Before {
   P earlier, all;

@@ -110,7 +110,7 @@ using Real = typename RealOf<T>::type;
 template <class T>
 using Compute = choice<kIsHalf<T>, float, T>;
 
-// The unsigned integer in which an integer type wraps; no narrower than what C++ computes in.
+// The unsigned integer in which an integer type wraps; no narrower than C++'s arithmetic.
 template <class T>
 using Wrapping = choice<sizeof(T) == 8, u64, u32>;
 

@@ -1,4 +1,4 @@
-// What a custom kernel that is compiled ahead of time works with besides its tensors.
+// The interface of custom kernels that are compiled ahead of time: their functions, and data besides tensors.
 //
 // A kernel is a function `F` and up to three beside it, all extern "C":
 //
@@ -13,8 +13,8 @@
 // vector of shapes, and FInferType a vector of types. See docs of opsmith_runtime::aot.
 //
 // `stream` is null for a kernel of the host. A kernel for a CUDA device gets a stream of it, and addresses of
-// its memory in `params`; all other arrays, and `params` itself, are in memory of the host. What it asks of
-// the stream need not be done when it returns. It returns what cudaGetLastError says of its launches.
+// its memory in `params`; all other arrays, and `params` itself, are in memory of the host. Its work in the
+// stream need not be done when it returns. It returns the result of cudaGetLastError for its launches.
 //
 // The order of virtual functions and fields is the interface; libraries that were built with another
 // header of the same interface run as well.
@@ -105,7 +105,7 @@ class AotExtra {
   template <typename T>
   struct Always : std::false_type {};
 
-  // What Attr calls. The host implements them; their order must stay.
+  // The callees of Attr. The host implements them; their order must stay.
   virtual bool GetAttrBool(std::string name) = 0;
   virtual int64_t GetAttrInt(std::string name) = 0;
   virtual float GetAttrFloat(std::string name) = 0;

@@ -70,7 +70,7 @@ fn powers() {
 
 #[test]
 fn special_functions() {
-    // Near the roots of the logarithm, both sides' libraries give what double precision leaves.
+    // Near the roots of the logarithm, both sides' libraries give the digits that double precision leaves.
     let near_one = Allowed { units: 3.0, floor: 1.0 };
     check(
         "special",

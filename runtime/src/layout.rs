@@ -1,4 +1,4 @@
-//! Sizes, strides and offset: which elements of a storage a tensor shows, and in what order.
+//! Sizes, strides and offset: which elements of a storage a tensor shows, and their order.
 
 use smallvec::SmallVec;
 

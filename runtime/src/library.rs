@@ -34,7 +34,7 @@ pub struct Library {
     pub fingerprint: &'static str,
 }
 
-/// The documentation of a library's operators, beside what their definitions say.
+/// The documentation of a library's operators, beyond their definitions.
 pub struct Documentation {
     /// The library.
     pub library: &'static Library,

@@ -142,7 +142,7 @@ fn load(path: &Path) -> Result<Tensor, Problem> {
 fn read(reader: &mut impl Read) -> Result<Tensor, Problem> {
     let header = header::read(reader)?;
     let needed = byte_count(&header)?;
-    // Memory grows with what really arrives.
+    // Memory grows with the bytes that really arrive.
     let mut bytes = Vec::new();
     reader.take(needed as u64).read_to_end(&mut bytes)?;
     if bytes.len() != needed {

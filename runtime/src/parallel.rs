@@ -2,7 +2,7 @@
 //!
 //! In: a number of items, and a function of a range of them. Out: all items done. The first range is timed, so the
 //! decision follows from the cost of this loop on this machine at this moment, not from a table of counts. Must not
-//! know what an item is.
+//! know the meaning of an item.
 //!
 //! ```
 //! use opsmith_runtime::parallel;

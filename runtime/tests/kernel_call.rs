@@ -79,7 +79,7 @@ fn an_output_has_one_view() {
         panics(|| _ = call.view_mut::<f32>(1));
         panics(|| drop(call.views_mut::<f32>()));
     });
-    // One view of each is what generated code requests.
+    // Generated code requests one view of each.
     with_call(op(false), &[&x], &outs, |call| (call.view_mut::<f32>(0), call.view_mut::<f32>(1), ()).2);
 }
 

@@ -1,4 +1,4 @@
-// Kernels that tell what they were given, to see that it arrives.
+// Kernels that write their arguments as text, to see that they arrive.
 
 #include <cstdio>
 #include <cstdint>
@@ -29,7 +29,7 @@ std::string JoinLists(const std::vector<std::vector<T>> &lists) {
   return text + "]";
 }
 
-// Every type of attribute, some of them longer than what strings keep inside.
+// Every type of attribute, some of them longer than strings keep inside.
 std::string Tell(AotExtra *extra) {
   std::string text;
   text += extra->Attr<bool>("flag") ? "true" : "false";
@@ -52,7 +52,7 @@ void Write(const std::string &text, void *out) { std::memcpy(out, text.data(), t
 
 }  // namespace
 
-// Out: what the attributes are, as bytes.
+// Out: the attributes, as bytes.
 extern "C" int EchoInit(int *, int64_t **, const char **, AotExtra *extra) {
   auto *data = new Text;
   data->text = Tell(extra);
@@ -70,7 +70,7 @@ extern "C" int Echo(int, void **params, int *, int64_t **, const char **, void *
   return 0;
 }
 
-// Out: what the arrays hold, as bytes with zeros behind them.
+// Out: the contents of the arrays, as bytes with zeros behind them.
 extern "C" int Describe(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream,
                         void *) {
   std::string text = std::to_string(nparam) + (stream ? " stream" : "");

@@ -190,7 +190,7 @@ KERNEL(Good) {
   Copy(params, ndims, shapes);
   return 0;
 }
-// What the first pattern of poison looks like, everywhere.
+// The first pattern of poison, everywhere.
 KERNEL(LooksPoisoned) {
   std::memset(params[1], 0xA5, Count(ndims[0], shapes[0]) * sizeof(float));
   return 0;

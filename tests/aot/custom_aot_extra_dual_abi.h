@@ -1,6 +1,6 @@
 // The variant of the interface `custom_aot_extra.h` whose names of attributes are vectors, so that kernels can be
-// compiled with either layout of std::string. The order of virtual functions and fields is what libraries count
-// on; see that header for what each is for.
+// compiled with either layout of std::string. Libraries count on the order of virtual functions
+// and fields; see that header for their purposes.
 
 #ifndef OPSMITH_TESTS_CUSTOM_AOT_EXTRA_DUAL_ABI_H_
 #define OPSMITH_TESTS_CUSTOM_AOT_EXTRA_DUAL_ABI_H_

@@ -1,4 +1,4 @@
-// Libraries that do what they must not when they are loaded; LOADED says what.
+// Libraries that misbehave when they are loaded; LOADED names how.
 
 #include <csignal>
 #include <cstdio>
@@ -11,7 +11,7 @@ namespace {
   for (;;) usleep(1000);
 }
 
-// What a test sees: a line in the file that AOT_DIARY names, from every process that has loaded the library.
+// The trace for a test: a line in the file that AOT_DIARY names, from every process that has loaded the library.
 void Note() {
   const char *path = std::getenv("AOT_DIARY");
   std::FILE *file = path ? std::fopen(path, "a") : nullptr;

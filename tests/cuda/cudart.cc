@@ -1,5 +1,5 @@
 // A stand-in for the part of CUDA's runtime that launches kernels, beside that of the driver (driver.cc):
-// what nvcc compiles runs with it where there is no device, with the kernels themselves written again below.
+// code compiled by nvcc runs with it where there is no device, with the kernels themselves written again below.
 // Libraries are linked with it by `-cudart shared`.
 
 #include <cstddef>

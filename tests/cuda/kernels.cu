@@ -1,4 +1,4 @@
-// Kernels whose operands live on a device: good ones, and ones that do what they must not. `launch.h` says
+// Kernels whose operands live on a device: good ones, and ones with mistakes. `launch.h` says
 // how they run where there is no device.
 
 #include <cstdint>
@@ -106,7 +106,7 @@ struct HangBody {
   }
 };
 
-// Writes after a while, so that whoever does not wait sees what was there before.
+// Writes after a while, so that a reader that does not wait sees the old elements.
 struct SlowBody {
   const float *x;
   float *out;
@@ -204,7 +204,7 @@ int FactsInit(int *, int64_t **, const char **, AotExtra *extra) {
   return 0;
 }
 
-// Looks at what it is given: x, an input that may be absent, out.
+// Looks at its arguments: x, an input that may be absent, out.
 int Facts(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra) {
   if (nparam != 3) return 1;
   if (stream == nullptr || extra == nullptr) return 2;

@@ -127,7 +127,7 @@ fn gradients_of_several_outputs() -> Result<()> {
     net.sum()?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [5.0, 17.0, 37.0]);
     assert_eq!(y.grad().unwrap().to_vec::<f32>()?, [-1.0, -16.0, -81.0]);
-    // One output alone: what does not flow is zeros for the kernel.
+    // One output alone: the other outputs' gradients are zeros for the kernel.
     let z = Tensor::of(&[2.0f32]).requires_grad_(true)?;
     op.call_several(&[&z, &z.detach()])?[1].sum()?.backward()?;
     assert_eq!(z.grad().unwrap().to_vec::<f32>()?, [2.0]);

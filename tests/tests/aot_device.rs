@@ -43,7 +43,7 @@ fn start(part: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
     command.envs(variables.iter().copied()).output().unwrap()
 }
 
-/// What the part printed, which succeeded.
+/// The output of a part, which succeeded.
 #[track_caller]
 fn done(part: &str, variables: &[(&str, &str)]) -> String {
     let output = start(part, &STAND_IN, variables);
@@ -117,7 +117,7 @@ fn libraries_carry_their_target() {
     assert_eq!((count(&text, "live"), count(&text, "launches")), (0, 1), "{text}");
 }
 
-/// What a file and a target say of each other, before anything is compiled or a device looked for.
+/// Contradictions between a file and a target, found before anything is compiled or a device looked for.
 #[test]
 fn targets_that_contradict_are_refused() {
     let declare = |kernel: &str, targets: &[Backend]| {
@@ -183,7 +183,7 @@ fn the_sandbox_needs_a_process_without_a_device() {
     done_cleanly("sandbox_after");
 }
 
-/// What every call of a process said.
+/// The result or error of each call of a process.
 fn reported(variables: &[(&str, &str)]) -> Vec<String> {
     let text = done("reports", variables);
     let mut calls = Vec::new();
@@ -268,7 +268,7 @@ fn host_library() -> String {
     library.display().to_string()
 }
 
-/// All of the work with a device: `AOT_DEVICE_LIBRARY` is what nvcc made of `tests/cuda/kernels.cu`.
+/// All of the work with a device: `AOT_DEVICE_LIBRARY` is the library that nvcc made of `tests/cuda/kernels.cu`.
 #[test]
 #[ignore = "needs a device of NVIDIA; tests/cuda/on_device.sh starts it"]
 fn on_a_device() {

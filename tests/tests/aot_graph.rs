@@ -161,7 +161,7 @@ fn operators_of_any_rank_in_a_graph_of_calls() -> Result<()> {
     let mut outputs: Vec<_> = names.iter().map(|name| builder.call(name, [x.into()])).collect();
     outputs.push(builder.call("aot_open_library", [x.into(), x.into(), BuilderArg::from(1i64)]));
     outputs.push(builder.call("aot_open_same", [y.into()]));
-    // What follows is inferred, too.
+    // Later calls are inferred, too.
     outputs.push(builder.call("relu", [outputs[0].into()]));
     outputs.push(builder.call("sum.dim_IntList", [outputs[5].into(), vec![0i64].into()]));
     let graph = builder.open(outputs).map_err(|errors| errors.into_error())?;

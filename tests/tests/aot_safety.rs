@@ -50,7 +50,7 @@ const GOOD: [f32; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 
 #[test]
 fn a_workspace_that_is_overrun() -> Result<()> {
-    // The padding takes what other frameworks' memory blocks would.
+    // The padding takes the writes that other frameworks' memory blocks would.
     assert_eq!(run(bad("Overrun"))?, GOOD);
     fails(
         bad("FarOverrun"),

@@ -12,7 +12,7 @@ use aot_support::prebuilt;
 use opsmith::{DType, Tensor};
 use opsmith_aot::Declaration;
 
-/// What the tests below start: calls a kernel, twice if a text is to be written to its source in between.
+/// The process that the tests below start: calls a kernel, twice if a text is to be written to its source in between.
 #[test]
 fn worker() {
     let Ok(kernel) = std::env::var("AOT_WORKER") else { return };

@@ -143,7 +143,7 @@ struct Sources {
     files: Vec<Source>,
     /// The modules at the root.
     modules: BTreeSet<String>,
-    /// Items at the root that a module has: what `lib.rs` re-exports, and exported macros.
+    /// Items at the root that a module has: re-exports of `lib.rs`, and exported macros.
     items: BTreeMap<String, String>,
 }
 

@@ -10,7 +10,7 @@ fn differences_are_taken_as_often_as_asked_for() -> Result<()> {
     assert_eq!(times(4)?.to_vec::<f64>()?, [0.0]);
     assert_eq!(times(5)?.shape(), [0]);
     assert_eq!(times(i64::MAX)?.shape(), [0]);
-    // Not the tensor itself: what is written to the result stays there.
+    // Not the tensor itself: writes to the result stay there.
     times(0)?.fill_(0)?;
     assert_eq!(cubes.diff()?.to_vec::<f64>()?, [7.0, 19.0, 37.0, 61.0]);
     let long = opsmith::ones([5000])?;

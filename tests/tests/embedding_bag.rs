@@ -1,4 +1,4 @@
-//! Bags of rows whose last offset is the end of the last bag, against what PyTorch gave: values, the bag of each index,
+//! Bags of rows whose last offset is the end of the last bag, against PyTorch's results: values, the bag of each index,
 //! gradients. `data/embedding_bag.jsonl` has a call a line.
 
 use opsmith::autograd::{self, Options};

@@ -74,7 +74,7 @@ fn a_constant_that_has_changed_since_is_noticed() {
     let text = graph.run(&inputs()[..1]).unwrap_err().to_string();
     assert!(text.contains("reshape.tensor: the elements of `shape` decided"), "{text}");
     assert!(text.contains("have changed since") && text.contains("graph_elements.rs:"), "{text}");
-    // What is saved has its own copy.
+    // A saved graph has its own copy.
     let folder = std::env::temp_dir().join(format!("opsmith_elements_{}", std::process::id()));
     let again = Graph::trace(function, [&numbers(&[12])]).unwrap();
     again.save(&folder).unwrap();

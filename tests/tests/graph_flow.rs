@@ -62,7 +62,7 @@ fn a_training_step_is_one_graph() {
 
 #[test]
 fn sizes_of_the_shape_become_formulas() {
-    // What the function computes from shapes in Rust is seen, too.
+    // Computations from shapes in Rust are recorded, too.
     let function = |x: &[Tensor]| {
         let (rows, columns) = (x[0].shape()[0], x[0].shape()[1]);
         let flat = x[0].reshape([rows * columns])?;

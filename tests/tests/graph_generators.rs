@@ -1,4 +1,4 @@
-//! Random generators in traced functions: a graph draws what eager mode draws, run after run.
+//! Random generators in traced functions: a graph draws the numbers of eager mode, run after run.
 
 use opsmith::{Generator, Result, Tensor, TensorOps, autograd};
 use opsmith_graph::{Graph, InputSpec, Passes, while_loop};

@@ -93,7 +93,7 @@ fn no_number_of_a_layout_leads_outside() {
             for number in [0, 2, 1000, 1 << 20, 1 << 40, i64::MAX, -1, i64::MIN] {
                 let changed = saved.changed(|graph| *graph.pointer_mut(&place).unwrap() = number.into());
                 let Ok(found) = changed.and_then(|graph| graph.run(&[numbers(&input)])) else { continue };
-                // A layout that is right at these sizes, or of what nothing shows.
+                // A layout that is right at these sizes, or of a tensor that no output shows.
                 let found: Vec<Vec<f32>> = found.iter().map(values).collect();
                 assert!(found == right, "{place} = {number}: {found:?} in place of {right:?}");
             }

@@ -113,8 +113,8 @@ fn planned_memory_is_near_the_least_and_below_eager() {
     let inputs = [x, y];
     let parameters = perceptron(&[784, 512, 512, 512, 10]);
     compare("training step of four layers", 70, &inputs, |inputs| step(&inputs[0], &inputs[1], &parameters));
-    // At the peak of the bench's model live the gradient of the first weight (512 x 784, 1,605,632 bytes) and what
-    // it is made from (128 x 512, 262,144 bytes), in eager mode as in the graph: no order of steps and no memory
+    // At the peak of the bench's model live the gradient of the first weight (512 x 784, 1,605,632 bytes) and its
+    // operand (128 x 512, 262,144 bytes), in eager mode as in the graph: no order of steps and no memory
     // taken over holds less. Adding the product to the weight itself would, but rounds otherwise in 38 of 100
     // elements.
     let parameters = perceptron(&[784, 512, 10]);

@@ -15,7 +15,7 @@ fn values(tensor: &Tensor) -> Vec<f32> {
     tensor.to_vec().unwrap()
 }
 
-/// What a function divides: halves, padding to a multiple, and windows with a stride.
+/// Quotients of sizes in a function: halves, padding to a multiple, and windows with a stride.
 fn divided(x: &[Tensor]) -> Result<Vec<Tensor>> {
     let n = x[0].shape()[0];
     let (first, second) = (x[0].narrow(0, 0, n / 2)?, x[0].narrow(0, n - n / 2, n / 2)?);

@@ -120,7 +120,7 @@ fn inputs_of_any_rank_run() {
     let graph_for =
         |rows: i64| graph.graph_for(&[numbers(&[rows, 3]), numbers(&[3]), numbers(&[7, 3])]).unwrap();
     assert!(Arc::ptr_eq(&graph_for(2), &graph_for(2)));
-    // What does not fit is said with the call.
+    // Sizes that do not fit are reported with the call.
     let text = graph.run(&[numbers(&[2, 4]), numbers(&[3]), numbers(&[7, 3])]).unwrap_err().to_string();
     assert!(text.contains("add.Tensor") && text.contains("graph_symbolic.rs"), "{text}");
     let text = graph.run(&[numbers(&[2]), numbers(&[3])]).unwrap_err().to_string();

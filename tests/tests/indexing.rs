@@ -233,7 +233,7 @@ fn indices_are_checked_where_nothing_is_written() {
     assert!(graph.run(&[numbers(&[3, 0]), Tensor::of(&[2i64])]).is_ok());
     let error = graph.run(&[numbers(&[3, 0]), Tensor::of(&[7i64])]).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("the index 7 is out of range"), "{error}");
-    // What is right stays so.
+    // Valid calls stay valid.
     for (sizes, dim) in [([0i64, 3], 1i64), ([3, 0], 0)] {
         let at = Tensor::of(&[2i64]);
         assert_eq!(numbers(&sizes).index_select(dim, &at).unwrap().numel(), 0);

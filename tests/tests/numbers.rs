@@ -1,6 +1,6 @@
 //! Number arguments: the behaviour of operators for numbers that the elements' dtype cannot hold.
 //!
-//! What PyTorch does is what `Scalar::to` and its checks do there: an error, but where numbers are promoted with the
+//! As in PyTorch, where `Scalar::to` and its checks decide: an error, but where numbers are promoted with the
 //! elements (`x + 300` of uint8 wraps, as elements do) and where they are bounds.
 
 use opsmith::{DType, LIBRARY, Scalar, Tensor, TensorOps, Value, call};

@@ -2,7 +2,7 @@
 //!
 //! `cargo test -p opsmith-tests --test onnx_fuzz -- --ignored --nocapture` runs for `OPSMITH_FUZZ_SECONDS` seconds (60), from
 //! the seed `OPSMITH_FUZZ_SEED` (the time, printed), in child processes with little memory. `OPSMITH_FUZZ_ONLY=SEED` looks at
-//! one model alone, in this process. What was a finding once is a test in `onnx_hostile.rs`.
+//! one model alone, in this process. Each former finding is a test in `onnx_hostile.rs`.
 
 mod fuzz_support;
 mod programs_support;

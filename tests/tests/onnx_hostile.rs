@@ -1,4 +1,4 @@
-//! Damaged, hostile and unsuitable ONNX models: each is an error that says what, where and what to do.
+//! Damaged, hostile and unsuitable ONNX models: each is an error with the mistake, its location and the cure.
 
 mod onnx_support;
 mod programs_support;

@@ -1,4 +1,4 @@
-//! The profiler: what it records of calls, kernels, backward, graphs, threads and memory, and what it writes.
+//! The profiler: its records of calls, kernels, backward, graphs, threads and memory, and its outputs.
 //!
 //! Recording belongs to the process, so that one test records at a time.
 

@@ -188,7 +188,7 @@ fn differences(profile: &Profile) -> Result<(), Failure> {
     let program = profile.repro(profile.slowest_call("mul.Tensor").ok_or("no call")?)?;
     assert!(program.contains("DType::F32, Device::cuda(0), fill)?;"), "{program}");
     assert!(program.contains("time(Device::cuda(0), "), "{program}");
-    // What such programs call to wait.
+    // The call by which such programs wait.
     DEVICE.synchronize()?;
     Device::CPU.synchronize()?;
     assert!(Device::cuda(99).synchronize().is_err());

@@ -3,7 +3,7 @@
 //! `cargo test -p opsmith-tests --test programs_fuzz -- --ignored --nocapture` runs for `OPSMITH_FUZZ_SECONDS` seconds
 //! (60), from the seed `OPSMITH_FUZZ_SEED` (the time, printed). Each archive is loaded, checked, described and run at
 //! several sizes, in a child process with little memory. `OPSMITH_FUZZ_ONLY=SEED` looks at one archive alone, in this
-//! process. What was a finding once is a test in `programs_hostile.rs`.
+//! process. Each former finding is a test in `programs_hostile.rs`.
 
 mod fuzz_support;
 mod programs_support;

@@ -1,4 +1,4 @@
-//! What exported programs may contain beyond the recorded ones: written buffers, in-place calls, loops, arithmetic and
+//! Features of exported programs beyond the recorded ones: written buffers, in-place calls, loops, arithmetic and
 //! checks of sizes, operators of other libraries. The graphs are written here, over the weights of `cond`.
 
 mod programs_support;

@@ -1,5 +1,5 @@
 //! Recorded results of the stock library: a run writes them, the documents' reader finds every operator in them, and they
-//! are what the checks found.
+//! equal the findings of the checks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -95,7 +95,7 @@ fn assert_sizes_are_in_symbols(model: &Model, recorded: &Results) {
     assert_eq!((chosen.run[0].size.as_str(), chosen.run[0].most.as_deref()), ("u4", Some("s0*s1")));
 }
 
-/// How the recorded cells of an operator differ from what its checks find here.
+/// The difference between the recorded cells of an operator and the findings of its checks here.
 fn differing(op: &'static OpDef, recorded: &Results) -> Option<String> {
     if !runs_on_host(op) {
         return None;

@@ -1,7 +1,7 @@
 //! Every operator at special points and sizes: zeros of both signs, NaN, infinities, thresholds and their
 //! neighbours, ties, complex attributes, sizes on both sides of every block of a kernel.
 //!
-//! `OPSMITH_DERIVE=FILE` writes the calls; `tests/data/special/record.py` adds what PyTorch gives for them.
+//! `OPSMITH_DERIVE=FILE` writes the calls; `tests/data/special/record.py` adds PyTorch's results for them.
 //! `OPSMITH_ONLY=sum,amax` derives or compares those of some operators.
 
 use std::collections::{BTreeSet, HashMap};

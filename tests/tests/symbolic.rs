@@ -29,7 +29,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
     let few: Vec<&str> = ops.iter().filter(|(_, most)| **most < 4).map(|(name, _)| *name).collect();
     assert_eq!(few, ["native_group_norm_backward"], "of {} operators", ops.len());
     assert!(ops.len() > 250 && all.compared > 5000, "{} operators, {} bindings", ops.len(), all.compared);
-    // A product of two quotients is no formula that is looked for; nor is what three operands broadcast to, or one
+    // A product of two quotients is no formula that is sought; nor is a size that three operands broadcast to, or one
     // of two sizes that are equal in the example only, in a composition.
     // Nor is a quotient of several sizes, such as the places of a convolution with strides, or the size of a piece.
     let open = [

@@ -1,4 +1,4 @@
-//! `profile`: what recording costs a call, and what a profile of many events costs to write.
+//! `profile`: the cost of recording per call, and of writing a profile of many events.
 //!
 //! Without a profiler a call reads the flag twice, at its site and before its kernel, each with a branch: `profile.off` is the cost of
 //! both, from a loop that reads it and one that does not.

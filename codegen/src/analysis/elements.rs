@@ -58,7 +58,7 @@ pub fn is_computed(expr: &Expr) -> bool {
     )
 }
 
-/// Whether a number is a bound, which what the dtype holds may lie within.
+/// Whether a number is a bound, which may lie outside the dtype's range.
 pub fn is_bound(op: &Op, expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |part| {

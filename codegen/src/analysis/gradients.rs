@@ -14,7 +14,7 @@ use crate::model::{Derivative, Element, Forward, GradientSource, Kind, Model, Op
 
 /// Whether any gradient flows through each operator.
 ///
-/// Compositions may call themselves: nothing flows at first, and what is found to flow makes more flow, until a round finds
+/// Compositions may call themselves: nothing flows at first, and each found flow makes more flow, until a round finds
 /// nothing. A walk into each call takes as many steps as there are paths, which no depth bounds usefully.
 pub fn gradients_flow(model: &Model) -> Vec<bool> {
     let mut flowing = vec![false; model.ops.len()];
@@ -56,7 +56,7 @@ fn has_formula(op: &Op, argument: usize) -> bool {
 struct Walk<'a> {
     model: &'a Model,
     op: &'a Op,
-    /// What is known to flow through each operator.
+    /// Whether a gradient is known to flow through each operator.
     flowing: &'a [bool],
 }
 

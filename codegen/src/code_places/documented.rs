@@ -1,7 +1,7 @@
 //! The Rust functions of a spec in the words of their documentation.
 //!
-//! In: a model, and the places of functions. Out: what each function gives and refuses, as parts of sentences. Must not know what
-//! documents say around them.
+//! In: a model, and the places of functions. Out: results and refusals of each function, as parts of sentences. Must
+//! not know the text of documents around them.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ fn told(
     let other = format!("{module}::{}", name.rsplit("::").next().unwrap_or(name));
     let (text, others) = places.documentation(other.trim_start_matches("::"))?;
     let other = first_sentence(of(&text));
-    // What that function says of a parameter means nothing where there is none of the name.
+    // A sentence about a parameter means nothing where there is none of the name.
     let is_missing = |name: &String| !parameters.contains(name) && other.contains(&format!("`{name}`"));
     let is_plain = !other.is_empty() && !other.contains("[`") && !others.iter().any(is_missing);
     is_plain.then(|| format!("{}{rest}", small(&other)))

@@ -1,10 +1,10 @@
-//! What stands between a table of kernels and a hand-written kernel in Rust.
+//! Adapters between a table of kernels and a hand-written kernel in Rust.
 //!
 //! The kernel is imported once, by a name that says where it is declared, so a path that leads nowhere is one
 //! message. A constant takes it at its exact type for the first element type of the table, so another type is
 //! one message too. The table takes it at whatever type it has, and `rt::generated::declared::Misfit` refuses, when the
-//! program is built, one whose type is right for some element types only. The runtime's macro `rust_kernel` has what
-//! is the same for all kernels.
+//! program is built, one whose type is right for some element types only. The runtime's macro `rust_kernel` has the
+//! code that is the same for all kernels.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -35,8 +35,8 @@ impl Parameter {
 pub(super) struct Views {
     prefix: &'static str,
     method: &'static str,
-    /// Whether kernels are generic over the types of elements. Those of devices are not: what the device runs is made for a
-    /// dtype when it is first needed, and one function serves all.
+    /// Whether kernels are generic over the types of elements. Those of devices are not: the device's code is made for
+    /// a dtype when it is first needed, and one function serves all.
     pub typed: bool,
 }
 
@@ -140,7 +140,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
     let values: Vec<TokenStream> = given.chain(written).collect();
     let generics = views.generics(vec![format_ident!("T")]);
     let types = parameters(op, arguments, backend);
-    // The kernel's type says what `T` is, unless every tensor has an element type of its own.
+    // The kernel's type determines `T`, unless every tensor has an element type of its own.
     let inputs = arguments.iter().map(|&index| op.args[index].element);
     let mut outputs = op.outputs.iter().map(|output| output.element);
     let inferred = inputs.chain(outputs.clone()).any(|element| element == Element::Dispatch)
@@ -164,7 +164,7 @@ pub(super) struct Declared<'a> {
     pub values: &'a [TokenStream],
     /// The first element types that the table has.
     pub first: Option<Vec<TokenStream>>,
-    /// Whether the type of a kernel says what its type parameters are.
+    /// Whether the type of a kernel determines its type parameters.
     pub inferred: bool,
 }
 

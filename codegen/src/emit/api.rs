@@ -207,7 +207,7 @@ impl Function<'_> {
         operand.into_iter().chain(options).filter(|_| !self.op.is_supplied()).collect()
     }
 
-    /// What it returns.
+    /// The type of its result.
     pub fn result(&self) -> TokenStream {
         match self.form {
             Form::Functional => {

@@ -1,4 +1,4 @@
-//! How a value of each type is taken from a borrowed argument, and what Rust type it has.
+//! Values of each type taken from borrowed arguments, and their Rust types.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
 //! Defaults of arguments as Rust: an argument of a call, a field of the options, static data.
 //!
-//! In: a default and the type of its argument. Out: tokens. What a list's items are follows from the
+//! In: a default and the type of its argument. Out: tokens. The type of a list's items follows from the
 //! type alone, because lowering has checked them against it.
 
 use proc_macro2::TokenStream;
@@ -80,7 +80,7 @@ pub(super) fn constant(default: &Default, ty: &Ty) -> TokenStream {
     quote!(DefaultValue::#value)
 }
 
-/// What the runtime calls values of a kind.
+/// The runtime's name of values of a kind.
 fn variant(kind: &Kind) -> proc_macro2::Ident {
     ident(match kind {
         Kind::Bool => "Bool",

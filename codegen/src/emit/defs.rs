@@ -63,7 +63,7 @@ fn fields(op: &Op) -> TokenStream {
     field(has_rules(op), quote!(rules), quote!(Some(&rules::#name)));
     let uniform = uniform(op).map(uniform_value);
     field(uniform.is_some(), quote!(uniform), uniform.unwrap_or_default());
-    // What nothing here computes never sees an element.
+    // An operator that no kernel here computes never sees an element.
     let elements = op.args.iter().map(|arg| element(arg.element));
     field(!op.is_supplied() && !op.args.is_empty(), quote!(element_types), quote!(&[#(#elements),*]));
     let contiguous = contiguous(op);
@@ -151,7 +151,7 @@ fn optional_text(text: Option<&str>) -> TokenStream {
     }
 }
 
-/// An argument by its name and type, and by what most arguments lack.
+/// An argument by its name and type, and by facts that most arguments lack.
 fn argument(arg: &Arg) -> TokenStream {
     let (name, kind) = (&arg.name, arg_kind(&arg.ty));
     let required = ident(if arg.ty.optional { "optional" } else { "required" });

@@ -34,7 +34,7 @@ pub(super) fn is_plain_form(function: &Function<'_>) -> bool {
     function.form != Form::Inplace || function.op.forms.pairs.is_empty()
 }
 
-/// The first paragraph of what the spec says.
+/// The first paragraph of the spec's text.
 pub(super) fn summary(op: &Op) -> &str {
     op.doc.split("\n\n").next().unwrap_or_default()
 }
@@ -127,7 +127,7 @@ fn linked(generation: &Generation<'_>, op: &Op, line: String) -> String {
     parts.collect()
 }
 
-/// The lines of two overloads: those of tensors, then what differs if an argument is a number.
+/// The lines of two overloads: those of tensors, then those that differ if an argument is a number.
 fn with_number(mut lines: Vec<String>, numbers: Vec<String>, argument: &str) -> Vec<String> {
     let differing: Vec<String> = numbers.into_iter().filter(|line| !lines.contains(line)).collect();
     let of_number = |line: String| format!("`{argument}` a number: {line}");
@@ -135,7 +135,7 @@ fn with_number(mut lines: Vec<String>, numbers: Vec<String>, argument: &str) -> 
     lines
 }
 
-/// What a caller gives; of two overloads, the argument that differs may be either.
+/// The arguments of a call; of two overloads, the argument that differs may be either.
 fn arguments(op: &Op, other: Option<(usize, &Op)>) -> Vec<String> {
     let mut lines: Vec<String> = op.args.iter().map(argument).collect();
     if let Some((index, other)) = other {
@@ -247,7 +247,7 @@ pub(super) fn families(generation: &Generation<'_>) -> TokenStream {
     }
 }
 
-/// What is known besides what the operator computes, a sentence each.
+/// Facts besides the operator's computation, a sentence each.
 fn facts(op: &Op) -> Vec<String> {
     let mut found = Vec::new();
     let deterministic = match op.facts.deterministic {
@@ -264,7 +264,7 @@ fn facts(op: &Op) -> Vec<String> {
     found
 }
 
-/// Attributes of the items that users see: deprecation, and hiding what is for gradients only.
+/// Attributes of the items that users see: deprecation, and hiding those for gradients only.
 pub(super) fn attributes(op: &Op) -> TokenStream {
     let mut tokens = TokenStream::new();
     if op.facts.backward_only {

@@ -2,7 +2,7 @@
 //!
 //! A value is emitted *borrowed* (`&Tensor`, `Option<&Tensor>`, `&[i64]`, `&str`; plain numbers as
 //! they are) or *owned* (`Tensor`, `Option<Tensor>`, `Vec<i64>`, …). Variables are bound to borrowed
-//! values throughout, so every place knows what it gets.
+//! values throughout, so the form of every use is known.
 
 mod convert;
 mod literal;
@@ -24,8 +24,8 @@ pub(super) struct Emit<'a> {
     pub config: &'a Config,
     /// The Rust expression a variable is bound to.
     pub variable: &'a dyn Fn(&Variable) -> TokenStream,
-    /// The answer to a question about a variable that needs no elements, where the elements are not at
-    /// hand; `None` to ask the value itself.
+    /// The result of a query of a variable that needs no elements, where the elements are not at
+    /// hand; `None` to query the value itself.
     pub metadata: &'a dyn Fn(&Variable, Query) -> Option<TokenStream>,
 }
 
@@ -82,7 +82,7 @@ impl Emit<'_> {
             ExprKind::Op(id, args)
                 if self.model.ops[id.0].role == Some(Role::Conjugate) && args.len() == 1 =>
             {
-                // Nearly all tensors are real, and a call that gives back what it got costs as much as one
+                // Nearly all tensors are real, and a call that returns its argument costs as much as one
                 // that computes.
                 let (path, tensor) = (self.op_path(*id), self.borrowed(&args[0]));
                 quote!(&*call::conjugated(#tensor, #path)?)
@@ -250,7 +250,7 @@ impl Emit<'_> {
                     let value = self.borrowed(value);
                     return quote!(let #name = #value;);
                 }
-                // What is computed is kept alive by a first binding of the same name.
+                // A computed value is kept alive by a first binding of the same name.
                 let owned = self.owned(value);
                 let borrowed = (!several).then(|| {
                     let borrowed = borrow(quote!(#name), &value.ty);

@@ -65,11 +65,11 @@ fn printed(item: syn::Item) -> String {
 
 /// Narrow source in wide lines, with its comments.
 fn wide(text: String) -> String {
-    // What the first pass joins may stand in a group that fits then.
+    // A group around lines that the first pass joined may fit then.
     width::joined(&width::joined(&with_comments(text)))
 }
 
-/// What stands for comments and for several lines of documentation, as these.
+/// Stand-ins for comments and for several lines of documentation, as these.
 fn with_comments(text: String) -> String {
     if !text.contains("comment!(\"") && !text.contains(DOCS) {
         return text;
@@ -96,7 +96,7 @@ fn with_comments(text: String) -> String {
 /// How an attribute with several lines of documentation begins.
 const DOCS: &str = "#[docs = \"";
 
-/// The text that a literal stands for, from what is between its quotes. Parsing it with `syn` would keep
+/// The text that a literal stands for, from the characters between its quotes. Parsing it with `syn` would keep
 /// every text that was ever parsed.
 fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());

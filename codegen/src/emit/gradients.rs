@@ -1,4 +1,4 @@
-//! Backward formulas, each a function of what was saved of the call.
+//! Backward formulas, each a function of the values saved by the call.
 
 use std::collections::BTreeSet;
 
@@ -109,7 +109,7 @@ fn formula_name(op: &Op, index: usize) -> Ident {
     }
 }
 
-/// What a formula's code calls things.
+/// Names in the code of a formula.
 pub(super) struct Names<'a> {
     pub op: &'a Op,
     pub taken: Taken,
@@ -173,7 +173,7 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
     }
 }
 
-/// A query of a tensor's shape, dtype or device, answered by what the context keeps of it instead of the tensor.
+/// A query of a tensor's shape, dtype or device, answered from the metadata in the context instead of the tensor.
 fn metadata(names: &Names<'_>, variable: &Variable, query: Query) -> Option<TokenStream> {
     let Names { op, cx, .. } = names;
     let meta = match variable {

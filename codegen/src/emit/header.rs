@@ -287,7 +287,7 @@ pub(super) fn call(op: &Op, symbol: &str, call: &Ident) -> TokenStream {
     }
 }
 
-/// The function that turns an item of a list into what C sees, where it is not the same.
+/// The function that turns an item of a list into its type in C, where that is another.
 fn converted_item(kind: &Kind) -> Option<TokenStream> {
     match kind {
         Kind::Scalar => Some(quote!(|value| abi::ForeignScalar::from(*value))),
@@ -320,7 +320,7 @@ fn foreign_lists(
     }
 }
 
-/// A value kept alive by a binding, and what is passed of it.
+/// A value kept alive by a binding, and the argument made of it.
 fn foreign_value(name: &proc_macro2::Ident, value: TokenStream, ty: &Ty) -> (TokenStream, TokenStream) {
     let pointer = quote!(abi::address_or_null(&#name));
     let convert = match ty.kind {

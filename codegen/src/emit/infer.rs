@@ -118,7 +118,7 @@ fn output(
     compute: &Ident,
 ) -> TokenStream {
     let (sizes, dtype) = (emit.owned(&infer.shapes[index]), &infer.dtypes[index]);
-    // What chooses the kernel is computed once, also if it is the first output's dtype.
+    // The compute dtype is computed once, also if it is the first output's dtype.
     let shared = index == 0 && dtype.same_meaning(&infer.compute);
     let dtype = if shared { quote!(#compute) } else { emit.borrowed(dtype) };
     if op.outputs[index].ty.optional {
@@ -279,7 +279,7 @@ fn checks(emit: &Emit<'_>, op: &Op, args: &Ident) -> TokenStream {
     tokens
 }
 
-/// Both sides of a comparison of integers, so that the error can say what they are.
+/// Both sides of a comparison of integers, so that the error can show them.
 fn compared_values(emit: &Emit<'_>, condition: &Expr) -> Vec<TokenStream> {
     let ExprKind::Binary(symbol, a, b) = &condition.kind else { return Vec::new() };
     if !symbol.is_comparison() || a.ty != Ty::new(Kind::Int) {

@@ -1,4 +1,4 @@
-//! The table of a library's operators, what the runtime needs of them, and calls by name.
+//! The table of a library's operators, their data for the runtime, and calls by name.
 
 use proc_macro2::TokenStream;
 use quote::quote;

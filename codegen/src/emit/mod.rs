@@ -76,7 +76,7 @@ pub struct Emitter {
     pub by_operator: bool,
     /// Whether a few operators can be written without the others, so that it is done in pieces.
     pub divisible: bool,
-    /// What the module holds, for its documentation.
+    /// The contents of the module, for its documentation.
     pub doc: &'static str,
     /// The other modules that its text names.
     pub siblings: &'static [&'static str],
@@ -223,7 +223,7 @@ pub const EMITTERS: &[Emitter] = &[
     },
 ];
 
-/// What emitters work from.
+/// The input of emitters.
 pub struct Generation<'a> {
     /// The operators.
     pub model: &'a Model,

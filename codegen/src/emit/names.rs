@@ -31,12 +31,12 @@ pub(super) fn part_name(op: &Op, part: &str) -> Ident {
     format_ident!("{}_{part}", naming::stem(&op.name))
 }
 
-/// What generated code calls an argument.
+/// The name of an argument in generated code.
 pub(super) fn parameter(arg: &Arg) -> Ident {
     format_ident!("{}", naming::parameter(&arg.name))
 }
 
-/// What generated code calls a name that an expression of the operator binds.
+/// The name in generated code of a local that an expression of the operator binds.
 pub(super) fn local(op: &Op, name: &str) -> Ident {
     format_ident!("{}", naming::local(op, name))
 }
@@ -87,8 +87,8 @@ pub(super) fn position(index: usize) -> proc_macro2::Literal {
     proc_macro2::Literal::usize_unsuffixed(index)
 }
 
-/// Documentation. Several lines travel as one attribute, which `format` writes as comments. What a comment
-/// of Rust may not hold stands there as its escape.
+/// Documentation. Several lines travel as one attribute, which `format` writes as comments. Characters that
+/// a comment of Rust may not hold stand there as escapes.
 pub(super) fn doc(text: &str) -> TokenStream {
     let refused = |letter: char| {
         letter.is_control() && !matches!(letter, '\n' | '\t') || BIDIRECTIONAL.contains(&letter)

@@ -105,7 +105,7 @@ fn source(given: &TokenStream, arg: &Arg) -> TokenStream {
     }
 }
 
-/// A field: its type and default, then what its setter takes and makes of it, and what converts to the options by it.
+/// A field: its type and default, then the argument and value of its setter, and its conversions to the options.
 fn field(arg: &Arg, default: &Default, converts: bool) -> TokenStream {
     let name = parameter(arg);
     let doc = doc(&format!("Sets `{}` ({}, {} by default).", arg.name, arg.ty, document::default(default)));

@@ -1,8 +1,8 @@
 //! Emission in pieces: a module's operators a few at a time, on every processor.
 //!
-//! In: what to generate. Out: the text of each emitter's module, the same however many threads there
+//! In: a `Generation`. Out: the text of each emitter's module, the same however many threads there
 //! are. Tokens of a few operators fit into caches and are gone before the next; those of a library with
-//! thousands would take hundreds of megabytes. Must not know what emitters write.
+//! thousands would take hundreds of megabytes. Must not know the output of emitters.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -28,7 +28,7 @@ struct Piece {
 /// The formatted text of a piece, and the key of its tokens.
 type Text = (Key, String);
 
-/// The text of a module, and the places of its pieces.
+/// The text of a module, and the ranges of its pieces.
 #[derive(Clone, Default)]
 pub(super) struct Module {
     pub(super) text: String,

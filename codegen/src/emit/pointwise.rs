@@ -33,7 +33,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> Toke
     }
 }
 
-/// What loops over elements are made from.
+/// The input for loops over elements.
 struct Loops<'a> {
     generation: &'a Generation<'a>,
     op: &'a Op,

@@ -142,7 +142,7 @@ const OTHER_WORDS: [&str; 9] = ["as", "let", "mut", "ref", "in", "else", "const"
 /// Symbols that precede an operand, each one level deeper in the tree.
 const PREFIX_SIGNS: [char; 7] = ['-', '!', '*', '&', '|', '.', '<'];
 
-/// Refuses a bracket without its pair, at its place, and a text that is never closed.
+/// Refuses a bracket without its pair, at its span, and a text that is never closed.
 fn unclosed(text: &str) -> Result<(), ParseError> {
     let bracket = |(offset, bracket): (usize, char)| {
         Err(ParseError::Bracket(offset..offset + bracket.len_utf8(), bracket))
@@ -227,7 +227,7 @@ impl Level {
     }
 
     /// Whether an item of a list or a statement ends here. A comma between arguments of types or parameters of a closure
-    /// ends nothing: what follows stands inside.
+    /// ends nothing: the next tokens stand inside.
     fn ends(&mut self, token: &TokenTree, after_operand: bool) -> bool {
         let before = self.before.take();
         let after_braces = std::mem::take(&mut self.after_braces);
@@ -303,7 +303,7 @@ impl Shape {
     }
 }
 
-/// Whether the rest of the expression stands inside what a token begins.
+/// Whether the rest of the expression stands inside the expression that a token begins.
 fn is_prefix(token: &TokenTree, after_operand: bool) -> bool {
     match token {
         TokenTree::Ident(word) => PREFIX_WORDS.iter().any(|prefix| word == prefix),

@@ -156,8 +156,8 @@ fn heads<'a>(
     (heads, broken)
 }
 
-/// Lowers documents to what the kernel tables of their entries need: bodies and the types of results. Entries with mistakes are left
-/// out without a diagnostic.
+/// Lowers documents as far as the kernel tables of their entries need: bodies and the types of results. Entries with
+/// mistakes are left out without a diagnostic.
 pub fn lower_tables(documents: &[Loaded], sources: &SourceMap, backends: &[Backend]) -> Model {
     let mut diagnostics = Diagnostics::new();
     let mut context = Context { sources, diagnostics: &mut diagnostics, backends };

@@ -96,7 +96,7 @@ fn written(node: &Node) -> String {
 enum Unreadable {
     /// It has more than the text names.
     TooDeep(String),
-    /// What is wrong with the value, perhaps with a hint after `; `.
+    /// The mistake in the value, perhaps with a hint after `; `.
     Other(String),
 }
 

@@ -87,7 +87,7 @@ pub struct DocumentedFunction {
     pub parameters: Vec<String>,
     /// The first sentence, as the rest of one.
     pub gives: Option<String>,
-    /// What it refuses, as the rest of a sentence that begins with `if`; empty if nothing.
+    /// Its refusals, as the rest of a sentence that begins with `if`; empty if there are none.
     pub refuses: Option<String>,
 }
 
@@ -111,11 +111,11 @@ pub struct Op {
     /// The library that declares it, by its number among the parents of the configuration; `None` if the
     /// spec itself does.
     pub parent: Option<usize>,
-    /// The signature's place.
+    /// The span of the signature.
     pub span: Span,
-    /// The place of the whole entry.
+    /// The span of the whole entry.
     pub entry: Span,
-    /// The entry's place as `ops.yaml:12`.
+    /// File and line of the entry, as `ops.yaml:12`.
     pub location: String,
     /// Documentation, Markdown.
     pub doc: String,

@@ -51,7 +51,7 @@ const DEEP: [Deep; 22] = [
     ("self + ", "self", ""),
     ("self = ", "self", ""),
     ("spread(", "2", ")"),
-    // A quote that quotes nothing must not hide what follows it.
+    // A quote that quotes nothing must not hide the text behind it.
     ("/*\"*/ (", "self", ") /*\"*/"),
     ("'\"' + (", "self", ") + '\"'"),
 ];

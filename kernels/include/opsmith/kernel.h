@@ -188,7 +188,7 @@ static inline void* opsmith_scratch(OpsmithContext* context, size_t bytes) {
 
 /* Calls body(data, first, last) with ranges that together cover the numbers from 0 to before count, in
  * several threads if that is faster: `chunk` numbers should take some microseconds, and the first chunk is
- * timed. Ranges begin at multiples of `chunk`, so what is computed for each chunk does not depend on the
+ * timed. Ranges begin at multiples of `chunk`, so the computation of each chunk does not depend on the
  * number of threads. The body must not use the context, and no exception may leave it: a failure is noted in
  * `data`, under a lock, and reported when this returns. */
 static inline void opsmith_parallel_for(OpsmithContext* context, int64_t count, int64_t chunk,

@@ -76,7 +76,7 @@ impl Stack {
     }
 }
 
-/// What becomes of a product: `keep * bias + scale * product`.
+/// The result made of a product: `keep * bias + scale * product`.
 struct Sum {
     bias: Option<(Stack, Scalar)>,
     scale: Scalar,

@@ -51,7 +51,7 @@ impl Pooling {
         Ok(Pooling { sliding, adaptive: 1, counts_border: 0, divisor: 0, rounds: 0 })
     }
 
-    /// With what means divide by.
+    /// With the divisor of means.
     ///
     /// # Errors
     /// If the divisor is 0.

@@ -178,7 +178,7 @@ pub fn is_plain_number(object: *mut ffi::PyObject) -> bool {
 /// A number of Python's own types.
 #[inline]
 fn number(object: *mut ffi::PyObject) -> Option<Scalar> {
-    // SAFETY: the object is valid, and the functions read what the checks before found.
+    // SAFETY: the object is valid, and each function reads the type that the check before it found.
     unsafe {
         if ffi::PyFloat_CheckExact(object) != 0 {
             return Some(Scalar::Float(ffi::PyFloat_AsDouble(object)));

@@ -1,6 +1,6 @@
 //! The profiler as a context of Python.
 //!
-//! In: the calls of a `with` block. Out: tables, traces and pages of what ran.
+//! In: the calls of a `with` block. Out: tables, traces and pages of them.
 
 use std::path::PathBuf;
 

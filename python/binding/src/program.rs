@@ -85,7 +85,7 @@ impl PyProgram {
         self.0.torch_version()
     }
 
-    /// Finds all mistakes; raises an exception that lists them, or returns a text with the inputs and what a run needs.
+    /// Finds all mistakes; raises an exception that lists them, or returns a text with the inputs and needs of a run.
     fn check(&self) -> PyResult<String> {
         self.0
             .check()

@@ -71,7 +71,7 @@ fn union(a: &str, b: &str) -> String {
             members.push(member);
         }
     }
-    // A tensor or what converts to one includes numbers.
+    // `TensorLike`, a tensor or a value that converts to one, includes numbers.
     if members.contains(&"TensorLike") {
         members.retain(|member| *member != "Number");
     }

@@ -59,7 +59,7 @@ pub fn library(
         let of_alias = || match op.alias_of {
             Some(id) if id.0 < first => targets[id.0].map(|target| target.definition),
             Some(id) => defined[id.0 - first],
-            // Of the stock library's own spec, what a compiler has made.
+            // Of the stock library's own spec, the compiled definition.
             None => known.get(op.name.as_str()).copied().filter(|_| is_stock),
         };
         let definition = definition.or_else(of_alias);

@@ -1,4 +1,4 @@
-//! A loaded operator: its entry, and what a call of it needs.
+//! A loaded operator: its entry, and the data that its calls need.
 //!
 //! In: a definition that the dispatcher gives to a kernel or a formula. Out: its operator. A definition leads to it by its
 //! field for operators declared at run time.

@@ -104,7 +104,7 @@ fn elements_at_other_strides_are_the_same_bits() {
 
 #[test]
 fn elements_of_many_blocks_are_the_same_bits() {
-    // Sizes of 1 stay, so that what broadcasts does so still.
+    // Sizes of 1 stay, so that operands still broadcast.
     let grown = |args: &[Value]| -> Vec<Value> {
         let grow = |tensor: &Tensor| match tensor.dim() {
             2 => resized(tensor, |size| if size == 1 { 1 } else { size * 23 })

@@ -251,8 +251,8 @@ impl Declaration {
         self
     }
 
-    /// A function that computes the gradient of each input, with operators of any kind: what a formula of
-    /// `derivatives` is in a spec, which the generator checks and compiles.
+    /// A function that computes the gradient of each input, with operators of any kind: as a formula of
+    /// `derivatives` in a spec, which the generator checks and compiles.
     pub fn bprop(
         mut self,
         function: impl Fn(&BpropContext) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Errors of profiles: what failed, where, and the cure.
+//! Errors of profiles: the failure, its file, and the cure.
 
 use std::fmt;
 use std::path::Path;

@@ -14,7 +14,7 @@ use crate::model::Profile;
 use crate::recorder::clock::{Moment, Scale};
 use crate::recorder::{self, Wanted};
 
-/// What a profiler records.
+/// The settings of a profiler.
 ///
 /// ```
 /// use opsmith_profile::ProfileOptions;
@@ -96,7 +96,7 @@ impl ProfileOptions {
     }
 
     /// Records `active` steps after `skipped` and `warm_up` ones, which [`Profiler::step`] separates. During a warm-up
-    /// events are recorded and dropped, so that the first recorded step costs what the others do.
+    /// events are recorded and dropped, so that the first recorded step costs as much as the others.
     pub fn schedule(self, skipped: u64, warm_up: u64, active: u64) -> ProfileOptions {
         ProfileOptions { schedule: Schedule { skipped, warm_up, active: Some(active) }, ..self }
     }
@@ -258,7 +258,7 @@ impl Drop for Profiler {
     }
 }
 
-/// Runs a function and gives what it returns, and its profile.
+/// Runs a function and gives its result and its profile.
 ///
 /// # Errors
 /// If a profiler runs in this process already.

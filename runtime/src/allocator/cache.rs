@@ -92,7 +92,7 @@ fn take_other(class: usize) -> Option<NonNull<u8>> {
     if class >= CLASSES {
         return None;
     }
-    // A statement of its own, so that the lock is not held by what follows.
+    // A statement of its own, so that the lock is released before the next one.
     let cached = if class < SMALL_CLASSES { None } else { process_cache().take(class) };
     cached.or_else(|| allocate(class))
 }

@@ -67,7 +67,7 @@ pub fn listen(listener: &'static dyn SpanListener) -> bool {
     std::ptr::addr_eq(*LISTENER.get_or_init(|| listener), listener)
 }
 
-/// Whether spans are reported from now on. Spans that are open keep what they began with.
+/// Whether spans are reported from now on. Open spans keep the answer of their beginning.
 pub fn set_listening(listening: bool) {
     LISTENING.store(listening, Ordering::SeqCst);
 }

@@ -83,7 +83,7 @@ impl<'a> Uniform<'a> {
     #[inline(always)]
     pub fn functional(&self) -> Result<Tensor> {
         let out = Tensor::uninitialized_like(self.operands[0], self.dtype)?;
-        // SAFETY: the tensor is what inference would give, and new.
+        // SAFETY: the tensor is as inferred, and new.
         unsafe { self.run(&out, false)? };
         Ok(out)
     }
@@ -94,7 +94,7 @@ impl<'a> Uniform<'a> {
         if !self.op.forms.elementwise || !self.can_write(target) {
             return None;
         }
-        // SAFETY: the target is what inference would give; operands that share its memory are the same elements.
+        // SAFETY: the target is as inferred; operands that share its memory are the same elements.
         Some(unsafe { self.run(target, true) })
     }
 
@@ -109,7 +109,7 @@ impl<'a> Uniform<'a> {
         Some(unsafe { self.run(out, true) })
     }
 
-    /// Whether the kernel may write the result into a tensor: it is what inference would give, row-major, and shares its memory
+    /// Whether the kernel may write the result into a tensor: it is as inferred, row-major, and shares its memory
     /// with no other elements of an operand.
     #[inline(always)]
     fn can_write(&self, target: &Tensor) -> bool {
@@ -129,7 +129,7 @@ impl<'a> Uniform<'a> {
     /// holds elements and must be borrowed.
     ///
     /// # Safety
-    /// The output is what inference would give, and overlaps an operand only if both are the same elements and the operator's
+    /// The output is as inferred, and overlaps an operand only if both are the same elements and the operator's
     /// forms are `elementwise`. No other code has it, unless it is `shared`.
     unsafe fn run(&self, out: &Tensor, shared: bool) -> Result<()> {
         let (given, outs) = (self.operands[0].dtype(), std::slice::from_ref(out));

@@ -1,3 +1,3 @@
-//! Tests of what several modules do together.
+//! Tests of several modules together.
 
 mod loom;

@@ -38,7 +38,7 @@ struct Grid {
   std::mt19937_64 random;
   standin::Index block;
   int count, begun, left, at_barrier, in_warps;
-  // What the threads at the barrier called.
+  // The kind of barrier that its threads called.
   int barrier_kind;
   Site barrier_site;
   int running;

@@ -81,7 +81,7 @@ fn reduce(name: &str) -> Result<opsmith_aot::Operator> {
 /// Which way to reduce, the result and its shape.
 type Reduced = ((i64, bool), Vec<f64>, Vec<i64>);
 
-/// Two matrices of four rows, and what all ways to reduce their sum give.
+/// Two matrices of four rows, and the results of all ways to reduce their sum.
 fn case(columns: usize) -> Result<([Tensor; 2], Vec<Reduced>)> {
     let row = |seed: usize| (0..columns).map(move |index| ((index % 997) * seed % 1000) as f32 / 500.0);
     let xs: Vec<f32> = (0..4).flat_map(|index| row(7919 + index)).collect();
@@ -153,7 +153,7 @@ pub fn graphs() -> Result<()> {
     Ok(())
 }
 
-/// Inputs that are absent, lists, and what kernels see of all.
+/// Inputs that are absent, lists, and the kernel's view of all.
 pub fn inputs() -> Result<()> {
     let facts = Declaration::new("device_facts", kernel("Facts"))
         .input("x")

@@ -30,7 +30,7 @@ pub fn failures() -> Result<()> {
     fails(simple("Seven"), &["the kernel `Seven` (", ".so) returned 7"]);
     fails(simple("Throws"), &["the kernel `Throws` (", "threw: the weather is bad"]);
     fails(simple("InitFails"), &["the kernel `InitFailsInit` (", "returned -3"]);
-    // The padding takes what other frameworks' memory blocks would.
+    // The padding takes the writes that other frameworks' memory blocks would.
     assert_eq!(run(simple("PastWorkspace"))?, GOOD);
     fails(
         simple("FarPastWorkspace"),

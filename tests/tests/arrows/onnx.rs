@@ -1,7 +1,7 @@
 //! The modules of the reader of ONNX models, from the lowest, each with those that it may use.
 //!
-//! The core is the model and what its nodes call: a node has its operator, and an operator reads its node; the table of
-//! operators that are written calls the writer, which looks operators up there.
+//! The core is the model and the operators of its nodes: a node has its operator, and an operator reads its node; the
+//! table of operators that are written calls the writer, which looks operators up there.
 
 use crate::Table;
 

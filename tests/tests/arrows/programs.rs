@@ -1,7 +1,7 @@
 //! The modules of the reader of exported programs, from the lowest, each with those that it may use.
 //!
 //! The format (`archive`, `schema`) and the model know nothing of each other; `lower` leads from one to the other, and
-//! only `replay` and what is above it know graphs.
+//! only `replay` and the modules above it know graphs.
 
 use crate::Table;
 

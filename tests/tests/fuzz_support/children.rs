@@ -1,5 +1,5 @@
 //! Inputs by number, each looked at in a child process with little memory, so that a crash or a loop without end is a
-//! finding like any other: a seed and what was being done.
+//! finding like any other: a seed and the step.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::panic::{self, AssertUnwindSafe};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Longer than any input should take, on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_secs(30);
-/// What a child may address, in KiB: little enough that no other program notices.
+/// The address space of a child, in KiB: little enough that no other program notices.
 const MEMORY: &str = "3000000";
 
 /// The next action of a child, from its standard output: the seed of an input, and a step.
@@ -50,8 +50,8 @@ impl Children {
         folder
     }
 
-    /// What the test `child` does: inputs one after the other, until its time or their number is over. Input files are
-    /// in the folder `input` of the one that `make` gets.
+    /// The work of the test `child`: inputs one after the other, until its time or their number is over. Input files
+    /// are in the folder `input` of the one that `make` gets.
     pub fn child(&self, make: impl FnOnce(&Path) -> Look) {
         let (Some(seed), Some(folder)) =
             (number("OPSMITH_FUZZ_CHILD_FROM"), std::env::var_os("OPSMITH_FUZZ_CHILD_FOLDER"))

@@ -1,4 +1,4 @@
-//! What the profiler writes: files, traces, pictures and programs.
+//! Outputs of the profiler: files, traces, pictures and programs.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Commands of scripts and tests: one choice of packages, so that no command compiles again what another one built, and
+//! Commands of scripts and tests: one choice of packages, so that no command repeats another one's builds, and
 //! downloads where something is missing.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Rules for kernels: each has a caller, and reads what it takes.
+//! Rules for kernels: each has a caller, and reads its arguments.
 
 use std::fs;
 

@@ -3,8 +3,8 @@
 //! `cargo test -p opsmith-tests --test graph_fuzz -- --ignored --nocapture` runs for `OPSMITH_FUZZ_SECONDS` seconds
 //! (60), from the seed `OPSMITH_FUZZ_SEED` (the time, printed). Each input is loaded, checked, described, drawn,
 //! optimised by each pass, and run, with several sizes and with threads. That happens in a child process with little
-//! memory, so that a crash or a loop without end is a finding like any other: a seed and what was being done.
-//! `OPSMITH_FUZZ_ONLY=SEED` looks at one input alone, in this process, and prints it. What was a finding once is a
+//! memory, so that a crash or a loop without end is a finding like any other: a seed and the step.
+//! `OPSMITH_FUZZ_ONLY=SEED` looks at one input alone, in this process, and prints it. Each former finding is a
 //! test in `graph_hostile.rs`.
 
 #[path = "../../tests/fuzz_support/mod.rs"]
@@ -109,7 +109,7 @@ fn run(graph: &Graph) {
     }
 }
 
-/// What the elements of a tensor are.
+/// The bits of a tensor's elements.
 fn bits(tensor: &Tensor) -> Vec<u64> {
     let wide = opsmith::to_dtype(tensor, DType::C128).and_then(|wide| wide.to_vec::<Complex64>());
     wide.unwrap_or_default()
@@ -182,7 +182,7 @@ fn write(folder: &Path, corpus: &[Saved], seed: u64) -> &'static str {
     name
 }
 
-/// What a child does.
+/// The work of a child.
 #[test]
 #[ignore = "is what the others start as a process of its own"]
 fn child() {

@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What the rules of a called operator refuse.
+    /// The refusals of a called operator's rules.
     fn rules(
         &mut self,
         op: &'a Op,
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What a rule refuses of its operands; `None` if nothing.
+    /// The refusal of a rule for its operands; `None` if it refuses nothing.
     fn of_rule(&self, rule: Rule, operands: Vec<Expr>) -> Option<Refused<'a>> {
         match rule {
             Rule::Shape(ShapeRule::Full | ShapeRule::Follow) => None,

@@ -182,7 +182,7 @@ fn is_short(reading: Reading<'_>, rule: &Expr, callers: &Callers<'_>) -> bool {
     is_known && parts <= MOST_PARTS
 }
 
-/// What an argument has of a fact.
+/// The query of an argument for a fact.
 fn of_tensor(fact: Fact, of: Expr) -> Expr {
     let (query, kind) = match fact {
         Fact::Sizes => (Query::Sizes, Kind::Ints(None)),

@@ -1,8 +1,8 @@
 //! Calls of the runtime's macros whose rows are functions, options or items, as people write them.
 //!
 //! In: the tokens between the braces. Out: the call as text, one row after another. Rows are printed as the Rust that
-//! they resemble, since prettyplease knows no other, and get their own signs back afterwards. Must not know what a
-//! macro does.
+//! they resemble, since prettyplease knows no other, and get their own signs back afterwards. Must not know the
+//! meaning of a macro.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -205,7 +205,7 @@ impl Function {
     }
 }
 
-/// The first `: I<Type>` of a signature: what is before it, the type, what is after it. A type too
+/// The first `: I<Type>` of a signature: the text before it, the type, the text after it. A type too
 /// long for a line is in lines of its own there, with a comma behind it.
 fn converted(signature: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = signature.split_once(": I<")?;

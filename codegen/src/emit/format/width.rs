@@ -2,7 +2,7 @@
 //!
 //! In: formatted source, whose width cannot be chosen. Out: the same tokens in fewer lines, in the style of rustfmt's
 //! wide heuristics: arguments, elements and fields stand in one line if they fit, and a call that is the only argument
-//! opens in the line of the outer one. Blocks of statements stay as they are. Must not know what the code says.
+//! opens in the line of the outer one. Blocks of statements stay as they are. Must not know the meaning of the code.
 
 /// As in `rustfmt.toml`.
 const WIDTH: usize = 110;
@@ -23,7 +23,7 @@ pub(super) fn joined(text: &str) -> String {
         {
             join(&mut lines, start);
         }
-        // What a join left decides nothing about opening: only the last written line does.
+        // Lines left by a join decide nothing about opening: only the last written line does.
         let last = lines.last().map_or("", String::as_str);
         if last.ends_with(['(', '[', '{']) && !is_comment(last.trim_start()) {
             open.push(lines.len() - 1);

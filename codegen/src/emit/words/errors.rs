@@ -42,7 +42,7 @@ fn value(arg: &Arg, given: &str) -> String {
     format!("if {given} is not {}", constraint::describe(&arg.constraints, arg.ty.is_list()))
 }
 
-/// What a rule refuses of so many tensors, as the rest of a sentence.
+/// The refusals of a rule over so many tensors, as the rest of a sentence.
 fn refused(rule: Rule, tensors: usize) -> Option<&'static str> {
     match rule {
         Rule::Shape(ShapeRule::Broadcast) => (tensors > 1).then_some("cannot be broadcast together"),
@@ -214,7 +214,7 @@ fn short(expr: &Expr, longest: usize, op: &Op, model: &Model) -> Option<String> 
     (text.len() <= longest).then_some(text)
 }
 
-/// What a called operator refuses; empty if nothing.
+/// A refusal of a called operator; empty if it refuses nothing.
 fn refused_in_words(refusal: &Refusal<'_>, op: &Op, model: &Model) -> Option<String> {
     let short = |expr: &Expr, longest: usize| short(expr, longest, op, model);
     Some(match refusal.refused.as_ref()? {
@@ -244,7 +244,7 @@ fn refused_in_words(refusal: &Refusal<'_>, op: &Op, model: &Model) -> Option<Str
         Refused::Function(call) => {
             let ExprKind::Native(path, args) = &call.kind else { return None };
             let mut others = args.iter().filter(|arg| !arg.ty.holds_tensors()).peekable();
-            // What is wrong with constants depends on the tensors, of which the function says nothing.
+            // The mistake in constants depends on the tensors, of which the function says nothing.
             let is_constant = others.peek().is_some() && others.all(is_literal);
             if is_constant || !args.iter().all(is_of_arguments) {
                 return None;
@@ -254,7 +254,7 @@ fn refused_in_words(refusal: &Refusal<'_>, op: &Op, model: &Model) -> Option<Str
     })
 }
 
-/// Whether an expression has nothing but arguments and what is known of them.
+/// Whether an expression has nothing but arguments and facts about them.
 fn is_of_arguments(expr: &Expr) -> bool {
     let mut is_plain = true;
     expr.walk(&mut |part| {

@@ -9,12 +9,12 @@ use crate::model::{DocumentedFunction, Model, Op};
 /// The longest argument that stands in a sentence.
 const LONGEST: usize = 40;
 
-/// What a function gives that has all arguments of an operator.
+/// The result of a function that has all arguments of an operator.
 pub(super) fn given_by_own(path: &str, op: &Op, model: &Model) -> Option<String> {
     Some(format!("as `{path}` gives it: {}", gives(path, &own_arguments(op), op, model)?))
 }
 
-/// What a function refuses that has all arguments of an operator.
+/// The refusals of a function that has all arguments of an operator.
 pub(super) fn refused_by_own(path: &str, op: &Op, model: &Model) -> Option<String> {
     refuses(path, &own_arguments(op), op, model)
 }
@@ -28,7 +28,7 @@ fn own_arguments(op: &Op) -> Vec<Expr> {
     op.args.iter().enumerate().map(variable).collect()
 }
 
-/// What a call of a function gives. The call stands there unless the sentence, or the operator's only tensor, says all of it.
+/// The result of a call. The call stands there unless the sentence, or the operator's only tensor, says all of it.
 pub(super) fn given_by(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
     let gives = gives(path, args, op, model)?;
     let function = documented(path, op, model)?;
@@ -38,7 +38,7 @@ pub(super) fn given_by(path: &str, args: &[Expr], op: &Op, model: &Model) -> Opt
     Some(format!("as `{}` gives it: {gives}", call(path, args, op, model)))
 }
 
-/// What a call of a function that a composition makes refuses, with the call as in [`given_by`]. Empty if it refuses nothing.
+/// The refusals of a call that a composition makes, with the call as in [`given_by`]; empty if there are none.
 pub(super) fn refused_by(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
     let refused = refuses(path, args, op, model)?;
     let function = documented(path, op, model)?;
@@ -93,7 +93,7 @@ pub fn gives(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String
     with_arguments(text, &function.parameters, args, op, model)
 }
 
-/// What a call of a function refuses, the rest of a sentence; empty if nothing, and `None` if no documentation says it.
+/// The refusals of a call, the rest of a sentence; empty if there are none, `None` if no documentation has them.
 pub(super) fn refuses(path: &str, args: &[Expr], op: &Op, model: &Model) -> Option<String> {
     let function = documented(path, op, model)?;
     let text = with_arguments(function.refuses.as_ref()?, &function.parameters, args, op, model)?;

@@ -134,7 +134,7 @@ fn calls_private(rule: &Expr, model: &Model) -> bool {
     calls
 }
 
-/// A rule in the composition's arguments; `None` if nothing says what a function in it gives.
+/// A rule in the composition's arguments; `None` if the result of a function in it is not documented.
 fn of_rule(expr: &Expr, op: &Op, model: &Model) -> Option<String> {
     Some(match &expr.kind {
         ExprKind::Convert(inner) => return of_rule(inner, op, model),

@@ -3,7 +3,7 @@
 //! In: a model. Out: a [`Value`] whose form is numbered ([`FORMAT`]) and documented in
 //! `docs/export.md`. Expressions are trees ([`expression`]), so that shapes and gradients can be
 //! evaluated elsewhere. Equal models give equal texts. Every field of the model is destructured by name, so that one
-//! that is added does not compile until it is decided what becomes of it here.
+//! that is added does not compile until it is exported or left out here.
 
 mod expression;
 mod gradients;

@@ -82,7 +82,7 @@ impl Guide {
     }
 }
 
-/// The reason why there is no site, and what to do.
+/// The reason why there is no site, and the cure.
 fn unreadable(file: &Path, error: &std::io::Error) -> String {
     let file = file.display();
     match error.kind() {

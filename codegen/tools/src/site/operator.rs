@@ -377,7 +377,7 @@ fn operations(map: &SiteMap<'_>, op: &Op) -> Option<String> {
     }
 }
 
-/// The recorded example; another name's own program gives what that of the operator that is meant printed.
+/// The recorded example; another name's own program has the output of the program of the operator that is meant.
 fn example(op: &Op, meant: &Op, results: Option<&Results>) -> Option<ExampleText> {
     let recorded = |op: &Op| results.and_then(|results| results.operator(&op.name)?.examples.first());
     let worked = || emit::worked(op, meant).map(|worked| worked.code);

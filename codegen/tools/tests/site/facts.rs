@@ -90,7 +90,7 @@ fn pages_have_every_fact() {
             "beta Scalar default 1 by keyword",
             "Shape: [mat1.size(0), mat2.size(1)] (2 dimensions: size 0 of mat1 by size 1 of mat2)[formula]",
             "Dtype: same(self, mat1, mat2) (the dtype all operands share; different dtypes are an error)",
-            // Gradients, with what backward saves.
+            // Gradients, with the arguments saved for backward.
             "Gradient of mat2 [formula]",
             "Backward saves mat1, alpha.",
             "Second ordersupported",

@@ -92,7 +92,7 @@ fn computed(case: &Case, scale: Option<f64>, wanted: [bool; 4]) -> Found {
     let mask_sizes = case.mask.as_ref().map_or(vec![0], |mask| mask.sizes.to_vec());
     let [q, k, v] = sizes;
     let mut grads = [q, k, v, mask_sizes].into_iter().zip(wanted).map(|(sizes, wanted)| {
-        // What a gradient's memory held before is not to be seen.
+        // The old content of a gradient's memory must not show.
         let sizes = if wanted { sizes } else { vec![0] };
         Array::new(&sizes, vec![f64::NAN; sizes.iter().product::<i64>() as usize])
     });

@@ -39,7 +39,7 @@ pub(super) fn forward<C: Arithmetic>(
 }
 
 /// Adds to the gradient of each output's weights, element by element of the window, the products of a block's gradients,
-/// a row for each output, with what that element saw.
+/// a row for each output, with the inputs of that element.
 pub(super) fn add_of_weight<C: opsmith_runtime::Element<Compute = C> + Arithmetic>(
     patches: &Patches,
     block: &Block,

@@ -1,7 +1,7 @@
 //! Products of operands in panels, for kernels that make the panels themselves.
 //!
 //! In: panels as the innermost loops take them: of the left operand the elements of a few rows for each step of the inner
-//! dimension, of the right one those of a few columns. Out: the product, or its sum with what `out` held. Must know
+//! dimension, of the right one those of a few columns. Out: the product, or its sum with the old `out`. Must know
 //! nothing about where the operands come from.
 
 use gemm_common::Ptr;

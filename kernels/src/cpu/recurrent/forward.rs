@@ -104,7 +104,7 @@ fn advance_gru<T: Unit>(sums: Sums<'_, T>, hidden: &mut [T], saved: &mut [T]) {
     }
 }
 
-/// Keeps what the gradients of one unit read.
+/// Keeps the values that the gradients of one unit read.
 fn save<T: Unit>(saved: &mut [T], unit: usize, units: usize, values: [T; 4]) {
     values.into_iter().enumerate().for_each(|(gate, value)| saved[gate * units + unit] = value);
 }

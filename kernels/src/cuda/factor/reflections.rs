@@ -45,7 +45,7 @@ pub fn qr(a: DeviceView<'_>, mode: &str, q: DeviceViewMut<'_>, r: DeviceViewMut<
         memory,
         may_refuse: false,
     };
-    // SAFETY: the sizes are those of the operator's shapes; the memory is what the kernel takes, in its order.
+    // SAFETY: the sizes are those of the operator's shapes; the memory has the kernel's parts, in its order.
     unsafe { launch.run()? };
     Ok(())
 }
@@ -87,7 +87,7 @@ pub fn eigh(
         memory,
         may_refuse: true,
     };
-    // SAFETY: the sizes are those of the operator's shapes; the memory is what the kernel takes, in its order.
+    // SAFETY: the sizes are those of the operator's shapes; the memory has the kernel's parts, in its order.
     match unsafe { launch.run()? } {
         Some(_) => Err(not_converged()),
         None => Ok(()),
@@ -128,7 +128,7 @@ pub fn svd(
         memory,
         may_refuse: true,
     };
-    // SAFETY: the sizes are those of the operator's shapes; the memory is what the kernel takes, in its order.
+    // SAFETY: the sizes are those of the operator's shapes; the memory has the kernel's parts, in its order.
     match unsafe { launch.run()? } {
         Some(Refused { number, .. }) => Err(not_finite(number)),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! From indices to places, and what happens to the elements there.
+//! From indices to positions, and kernels for the elements there.
 //!
 //! In: indices on a device, and operands of any strides. Out: elements gathered, put or joined. Must not know how the operator
 //! that needs it counts dimensions.

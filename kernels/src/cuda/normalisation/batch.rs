@@ -140,7 +140,7 @@ impl Batch<'_> {
     }
 }
 
-/// What the statistics are made from.
+/// The source of the statistics.
 fn given(training: bool) -> Given {
     if training { Given::Nothing } else { Given::Variances }
 }

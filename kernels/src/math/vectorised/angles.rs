@@ -15,7 +15,7 @@ const TURNS: [f64; 5] = [
 ];
 const TURNS_REST: f64 = 6.551_007_954_373_285e-45;
 
-/// An angle as a number of quarter turns and what remains: its sine and its cosine.
+/// An angle as a number of quarter turns and a remainder: the sine and the cosine of that.
 ///
 /// Source: M. Payne and R. Hanek, "Radian reduction for trigonometric functions" (1983), in floating point: of each exact
 /// product only the fraction of a turn counts. The polynomials are interpolations at Chebyshev's nodes.

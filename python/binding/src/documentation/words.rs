@@ -46,7 +46,7 @@ impl OfOperator {
         self.words.map(part).unwrap_or_default().split('\n').map(|line| self.in_python(line)).collect()
     }
 
-    /// The formula, and what else is known of the computation.
+    /// The formula, and other facts of the computation.
     pub fn definition(&self) -> Vec<String> {
         let text = self.words.map(|words| &*words.definition).unwrap_or_default();
         let is_formula = |line: &str| line.starts_with("formula: ") || line.starts_with(Words::PART);

@@ -1,6 +1,6 @@
 //! A call of an operator: its operands and attributes.
 //!
-//! In: a node and values. Out: what the functions of `operators` read of them.
+//! In: a node and values. Out: operands and attributes, for the functions of `operators`.
 
 use opsmith_core::DType;
 use opsmith_runtime::error::{Error, Result};

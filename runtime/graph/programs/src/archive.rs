@@ -1,7 +1,7 @@
 //! Archives: zip files of JSON and weights, read within limits.
 //!
 //! In: a file, or bytes. Out: the bytes of a member. Sizes that a file declares are never trusted: a member that
-//! expands beyond the limits, or to another size than declared, is an error. Must not know what members mean.
+//! expands beyond the limits, or to another size than declared, is an error. Must not know the meaning of members.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Inputs of a program: what each run gets.
+//! Inputs of a program: the arguments of each run.
 //!
 //! In: the model. Out: specifications for tracing, in which formulas of sizes are symbols with bounds; and checks of
 //! given tensors in the program's words.

@@ -50,7 +50,7 @@ pub(crate) enum InputKind {
     Value(Value),
 }
 
-/// What a tensor of the archive is to the module.
+/// The role of a tensor of the archive in the module.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum WeightKind {
     Parameter,

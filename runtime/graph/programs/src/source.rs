@@ -1,6 +1,6 @@
 //! Sources of programs: an archive of PyTorch, or an ONNX model.
 //!
-//! In: what either reader made. Out: the same questions answered for both: weights, missing operators, a replay.
+//! In: the result of either reader. Out: the same queries for both: weights, missing operators, a replay.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ impl Source {
         for weight in &weights {
             match checkpoint.tensor(weight.name, weight.tensor) {
                 Ok(Some(tensor)) => _ = new.insert(weight.name.to_owned(), tensor),
-                // Tensors of a model are parameters and what its exporter computed of them.
+                // Tensors of a model are parameters and values that its exporter computed from them.
                 Ok(None) if weight.is_parameter && is_exported => mistakes.push(
                     Error::not_found(format!("the files have no weight `{}`", weight.name))
                         .with_help("take the weights of the same model"),

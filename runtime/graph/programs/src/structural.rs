@@ -1,10 +1,10 @@
 //! Functions of exported programs that are no operators on elements: sizes of tensors, checks, control flow.
 //!
-//! In: the full name of a function. Out: what the reader does for it. This table is the only place where the crate names
+//! In: the full name of a function. Out: the reader's action for it. This table is the only place where the crate names
 //! functions of PyTorch besides Python's of numbers (`numbers`); whatever a library of operators can declare is found by
 //! its name (`operators`).
 
-/// What the reader does for a function.
+/// The reader's action for a function.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Structural {
     /// A number that a tensor's layout has.
@@ -52,7 +52,7 @@ const TABLE: [(&str, Structural); 12] = [
     ("torch.ops.aten._unsafe_view.default", Structural::Operator("torch.ops.aten.reshape.default")),
 ];
 
-/// What the reader does for the function of a name; `None` if it is an operator.
+/// The reader's action for the function of a name; `None` if it is an operator.
 pub(crate) fn find(target: &str) -> Option<Structural> {
     TABLE.iter().find(|(name, _)| *name == target).map(|(_, structural)| *structural)
 }

@@ -5,9 +5,9 @@
 //! other node uses have memory for a tile alone. Every call is the kernel that would run anyway, on fewer rows, so
 //! results keep their bits. Must not know the execution of tiles.
 //!
-//! A group is sound if its calls compute each row from the same row: [`Rows`] are so divided, and what a call of the
-//! group writes must be read by the others at that row, too ([`Access::tensors`]). The rows of element-wise calls of one
-//! shape are single elements.
+//! A group is sound if its calls compute each row from the same row: [`Rows`] are so divided, and the tensors that a
+//! call of the group writes must be read by the others at that row, too ([`Access::tensors`]). The rows of element-wise
+//! calls of one shape are single elements.
 
 use std::collections::HashMap;
 use std::ops::Range;

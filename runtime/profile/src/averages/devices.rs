@@ -38,7 +38,7 @@ impl Profile {
         self.summed(own, folded)
     }
 
-    /// Adds what events have of their own to those that they are inside of; kernels are parts of the events that run them, if
+    /// Adds events' own values to those that they are inside of; kernels are parts of the events that run them, if
     /// `folded`.
     fn summed<T: Copy + std::ops::AddAssign>(&self, mut own: Vec<T>, folded: bool) -> Sums<T> {
         let mut total = own.clone();

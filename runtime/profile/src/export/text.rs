@@ -1,6 +1,6 @@
 //! Texts inside JSON, SVG and HTML.
 
-/// A text with what XML and HTML reserve replaced.
+/// A text with the reserved characters of XML and HTML replaced.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -83,7 +83,7 @@ impl Operands {
         })
     }
 
-    /// Bytes of arguments and results: what a kernel has to move at least.
+    /// Bytes of arguments and results: the least that a kernel has to move.
     pub fn bytes(&self) -> u64 {
         self.inputs().chain(&self.outs).map(TensorShape::bytes).fold(0, u64::saturating_add)
     }

@@ -26,7 +26,7 @@ use launches::Launches;
 use record::{Change, NO_OPERANDS, Name, OPEN, Record, Subject, What};
 pub(crate) use ring::Ring;
 
-/// What a session records, for the threads.
+/// The settings of a session, for the threads.
 struct Settings {
     /// The number of the session; 0 before the first.
     session: AtomicU64,

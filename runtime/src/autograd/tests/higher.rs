@@ -57,7 +57,7 @@ fn third_order() {
 
 #[test]
 fn a_complex_second_derivative() {
-    // The gradient of |z²|² at z is conj-linear in what came before; its real part is checked.
+    // The gradient of |z²|² at z is conj-linear in the incoming gradient; its real part is checked.
     let z = Tensor::of(&[Complex64::new(0.5, -1.5)]).requires_grad_(true).unwrap();
     let one = Tensor::of(&[Complex64::new(1.0, 0.0)]);
     let w = times(&z, &z).unwrap();

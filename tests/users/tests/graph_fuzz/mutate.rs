@@ -39,7 +39,7 @@ pub fn changed(corpus: &[Saved], seed: u64) -> (&'static str, Changed) {
     (saved.name, Changed { structure: structure.to_string(), constants })
 }
 
-/// A place in the graph itself, of the wanted kind; now and then one in what says which operators it calls.
+/// A place in the graph itself, of the wanted kind; now and then one in the whole document.
 fn place(document: &Value, random: &mut Random, wanted: &dyn Fn(&Value) -> bool) -> Option<String> {
     let (part, at) = match random.below(40) {
         0 => (document, ""),

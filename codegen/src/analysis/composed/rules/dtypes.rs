@@ -1,6 +1,6 @@
 //! Rules of dtypes, shorter: of the arguments rather than of calls that keep their dtype.
 //!
-//! In: rules with what a composition passes. Out: rules of the same dtype. Must not know operators besides their rules.
+//! In: rules with arguments of a composition. Out: rules of the same dtype. Must not know operators but their rules.
 
 use opsmith_core::rules::{DTypeRule, Rule};
 use opsmith_core::{DType, Query};

@@ -57,14 +57,14 @@ impl Activation {
     }
 }
 
-/// What all directions have in common.
+/// The properties that all directions share.
 pub(super) struct Network {
     kind: Kind,
     units: i64,
     /// Those of each direction, one after the other.
     pub activations: Vec<Activation>,
     clip: f64,
-    /// Whether a forget gate is what the input gate leaves.
+    /// Whether a forget gate is one minus the input gate.
     coupled: bool,
     linear_before_reset: bool,
 }

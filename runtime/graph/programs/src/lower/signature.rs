@@ -1,4 +1,4 @@
-//! The signature: what the inputs and outputs of the graph are.
+//! The signature: kinds of the graph's inputs and outputs.
 //!
 //! In: specifications as JSON unions, and the graph. Out: inputs with their kinds; outputs, and writes to weights.
 
