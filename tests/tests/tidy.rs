@@ -14,6 +14,8 @@ use syn::visit::{self, Visit};
 
 #[path = "tidy/commands.rs"]
 mod commands;
+#[path = "tidy/comments.rs"]
+mod comments;
 #[path = "tidy/documented.rs"]
 mod documented;
 #[path = "tidy/kernels.rs"]
@@ -107,7 +109,7 @@ fn is_generated_template(lines: &[&str], number: usize) -> bool {
 
 // ---- No operator is known to the generator or the runtime ----
 
-/// What an operator is called, and the words of the spec language that some operators share.
+/// The names of operators, and the words of the spec language that some operators share.
 struct Names {
     /// `add.Tensor`, `add`, `add_`, `add_out`, …
     operators: BTreeSet<String>,
@@ -159,7 +161,7 @@ impl Names {
 struct Finder<'a> {
     names: &'a Names,
     file: &'a str,
-    /// What the file itself defines, under whatever name.
+    /// The names that the file itself defines.
     own: BTreeSet<String>,
     found: Vec<String>,
 }

@@ -14,7 +14,7 @@ const FUNCTION: usize = 60;
 const LONG_FUNCTIONS: usize = 20;
 
 /// The files of people: neither recorded output of the generator nor programs that the profiler writes.
-fn written() -> Vec<(String, String)> {
+pub(super) fn written() -> Vec<(String, String)> {
     let is_recorded = |name: &str| name.contains("/golden/") || name.contains("/bad/");
     let mut files = rust_files(".");
     files.retain(|(name, text)| !is_recorded(name) && !text.starts_with("// @generated from "));
