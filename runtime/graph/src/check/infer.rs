@@ -13,8 +13,7 @@ use opsmith_runtime::infer::symbolic::{
 use opsmith_runtime::internals::Owned;
 use opsmith_runtime::op::OpDef;
 
-use crate::ir::Site;
-use crate::trace::compare::values_equal;
+use crate::ir::{Site, values_equal};
 use crate::trace::composition::infer_composition;
 
 /// A condition on sizes, and the call that requires it.

@@ -11,6 +11,7 @@ mod access;
 mod node;
 mod parts;
 mod state;
+mod values;
 
 use std::fmt;
 use std::panic::Location;
@@ -30,6 +31,7 @@ use smallvec::SmallVec;
 
 pub(crate) use parts::{ShapeConstant, Variant};
 pub(crate) use state::RunState;
+pub(crate) use values::values_equal;
 
 /// The number of a tensor in [`Graph::tensors`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]

@@ -8,10 +8,11 @@ use std::collections::HashMap;
 
 use opsmith_core::DType;
 use opsmith_runtime::infer::symbolic::Size;
+use opsmith_runtime::op::OpDef;
 
 use super::facts::{Facts, is_outside};
 use super::{for_each_mention, repeats};
-use crate::ir::{BufferId, Graph, Node, NodeKind, SymbolicLayout, TensorId};
+use crate::ir::{Argument, BufferId, Graph, Node, NodeKind, SymbolicLayout, TensorId, values_equal};
 
 pub(super) fn merge(graph: &mut Graph) {
     let facts = Facts::of(graph);
@@ -76,8 +77,18 @@ struct Merger<'a> {
     moves: Vec<TensorId>,
     of_buffer: Vec<Vec<TensorId>>,
     alike: HashMap<Look, TensorId>,
-    /// The nodes that were kept, by the text of their work, with their results.
-    known: HashMap<String, Vec<TensorId>>,
+    /// The nodes that were kept.
+    known: HashMap<Key, Vec<Node>>,
+}
+
+/// The part of a node's work that finds equal nodes: its operator, its tensors, and the state of the memory that it reads.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    /// `None` for a copy.
+    op: Option<*const OpDef>,
+    is_view: bool,
+    tensors: Vec<TensorId>,
+    versions: Vec<usize>,
 }
 
 impl Merger<'_> {
@@ -106,9 +117,12 @@ impl Merger<'_> {
         if !can_be || !repeats(node) {
             return false;
         }
-        let text = self.text(node);
-        let Some(before) = self.known.get(&text).cloned() else {
-            self.known.insert(text, node.outs.to_vec());
+        let key = self.key(node);
+        let before = self.known.get(&key).and_then(|known| {
+            known.iter().find(|before| self.is_same_work(before, node)).map(|before| before.outs.clone())
+        });
+        let Some(before) = before else {
+            self.known.entry(key).or_default().push(node.clone());
             return false;
         };
         let pairs: Vec<(usize, usize)> =
@@ -132,24 +146,35 @@ impl Merger<'_> {
         true
     }
 
-    /// A node's work, and the state of the memory it reads.
-    fn text(&self, node: &Node) -> String {
-        let kind = match &node.kind {
-            NodeKind::Call { op, compute } => format!("call {:p} {compute:?}", *op),
-            NodeKind::View { op } => format!("view {:p}", *op),
-            _ => "copy elements".to_owned(),
+    fn key(&self, node: &Node) -> Key {
+        let (op, is_view) = match &node.kind {
+            NodeKind::Call { op, .. } => (Some(std::ptr::from_ref(*op)), false),
+            NodeKind::View { op } => (Some(std::ptr::from_ref(*op)), true),
+            _ => (None, false),
         };
-        let outs = node.outs.iter().map(|out| {
-            let info = self.graph.tensor(*out);
-            format!("{:?} {:?} {:?}", info.dtype, info.device, info.layout)
-        });
-        let outs: Vec<String> = outs.collect();
-        let mut versions = Vec::new();
+        let (mut tensors, mut versions) = (Vec::new(), Vec::new());
+        node.args.iter().for_each(|arg| arg.for_each_tensor(&mut |id| tensors.push(id)));
         node.for_each_read(&mut |id| {
             let buffer = self.graph.buffer_of(id).index();
             versions.push(if is_outside(self.graph, buffer) { self.outside } else { self.versions[buffer] });
         });
-        format!("{kind} {:?} {outs:?} {versions:?}", node.args)
+        Key { op, is_view, tensors, versions }
+    }
+
+    /// Whether two nodes of one key have equal arguments and results.
+    fn is_same_work(&self, a: &Node, b: &Node) -> bool {
+        let compute = |node: &Node| match node.kind {
+            NodeKind::Call { compute, .. } => Some(compute),
+            _ => None,
+        };
+        let facts = |id: &TensorId| {
+            let info = self.graph.tensor(*id);
+            (info.dtype, info.device, &info.layout)
+        };
+        compute(a) == compute(b)
+            && a.args.len() == b.args.len()
+            && a.args.iter().zip(&b.args).all(|(a, b)| arguments_equal(a, b))
+            && a.outs.iter().map(facts).eq(b.outs.iter().map(facts))
     }
 
     fn count_writes(&mut self, node: &Node) {
@@ -159,5 +184,19 @@ impl Merger<'_> {
             versions[buffer] += 1;
             *outside += usize::from(is_outside(graph, buffer));
         });
+    }
+}
+
+/// Whether two arguments are the same, numbers bit for bit.
+fn arguments_equal(a: &Argument, b: &Argument) -> bool {
+    match (a, b) {
+        (Argument::Tensor(a), Argument::Tensor(b)) => a == b,
+        (Argument::Tensors(a), Argument::Tensors(b)) => a == b,
+        (Argument::OptionalTensors(a), Argument::OptionalTensors(b)) => a == b,
+        (Argument::Value(a), Argument::Value(b)) => values_equal(a, b),
+        (Argument::Int(a), Argument::Int(b)) => a == b,
+        (Argument::Ints(a), Argument::Ints(b)) => a == b,
+        (Argument::Scalar(a), Argument::Scalar(b)) | (Argument::Float(a), Argument::Float(b)) => a == b,
+        _ => false,
     }
 }

@@ -10,14 +10,14 @@ use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
-use super::compare::{contents_equal, kinds_equal, values_equal};
+use super::compare::{contents_equal, kinds_equal};
 use super::fit::FormulaFinder;
 use super::recorder::{DataDependentSize, RawStorage, RawTrace};
 use super::sample_points::{InputSymbol, Point};
 use super::{InputSpec, Run};
 use crate::ir::{
     Argument, Buffer, BufferId, BufferKind, Graph, Node, NodeKind, Region, SymbolSource, SymbolicLayout,
-    SymbolicScalar, TensorId, TensorInfo,
+    SymbolicScalar, TensorId, TensorInfo, values_equal,
 };
 
 /// The reason why runs have no common graph.
