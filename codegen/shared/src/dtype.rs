@@ -268,7 +268,7 @@ impl fmt::Display for DType {
 
 /// A set of element types, as a bit per [`DType::index`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct DTypeSet(pub u16);
+pub struct DTypeSet(u16);
 
 impl DTypeSet {
     /// The set without members.

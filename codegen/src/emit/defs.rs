@@ -1,7 +1,7 @@
 //! The static definition of each operator.
 
-use opsmith_core::ArgKind;
 use opsmith_core::constraint::{Constraint, Literal};
+use opsmith_core::{ArgKind, DTypeSet};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
@@ -312,10 +312,29 @@ fn element(element: Element) -> TokenStream {
         Element::Any => quote!(Any),
         Element::Fixed { kernel, accepted } => {
             let kernel = ident(kernel.ident());
-            let bits = accepted.0;
+            let accepted = dtype_set(accepted);
             quote! {
-                Fixed { kernel: DType::#kernel, accepted: DTypeSet(#bits) }
+                Fixed { kernel: DType::#kernel, accepted: #accepted }
             }
         }
     }
+}
+
+fn dtype_set(set: DTypeSet) -> TokenStream {
+    const NAMES: [(&str, DTypeSet); 5] = [
+        ("EMPTY", DTypeSet::EMPTY),
+        ("ALL", DTypeSet::ALL),
+        ("REAL", DTypeSet::REAL),
+        ("INTEGRAL", DTypeSet::INTEGRAL),
+        ("INEXACT", DTypeSet::INEXACT),
+    ];
+    if let Some((name, _)) = NAMES.iter().find(|(_, known)| *known == set) {
+        let name = ident(name);
+        return quote!(DTypeSet::#name);
+    }
+    let members = set.iter().map(|dtype| {
+        let dtype = ident(dtype.ident());
+        quote!(DTypeSet::of(DType::#dtype))
+    });
+    members.reduce(|all, member| quote!(#all.union(#member))).unwrap_or_default()
 }

@@ -119,7 +119,7 @@ pub static SPREAD: OpDef = OpDef {
     doc: "Puts values at indices.",
     infer: Some(inference::spread_infer),
     rules: Some(&rules::SPREAD),
-    element_types: &[Dispatch, Fixed { kernel: DType::I64, accepted: DTypeSet(256u16) }, NotTensor],
+    element_types: &[Dispatch, Fixed { kernel: DType::I64, accepted: DTypeSet::of(DType::I64) }, NotTensor],
     kernels: rt::__kernels_of_entry!(kernel_tables::SPREAD),
     grad: Some(&gradients::SPREAD),
     ..OpDef::declared(
