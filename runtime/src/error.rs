@@ -70,6 +70,8 @@ struct Data {
     message: String,
     notes: Vec<String>,
     help: Option<String>,
+    /// Whether elements were asked for that exist only when a graph runs.
+    lacks_elements: bool,
 }
 
 impl Error {
@@ -82,7 +84,15 @@ impl Error {
             message: message.into(),
             notes: Vec::new(),
             help: None,
+            lacks_elements: false,
         }))
+    }
+
+    /// An error of kind [`ErrorKind::Graph`]: a traced function needs elements that exist only when its graph runs.
+    pub fn without_elements(message: impl Into<String>) -> Error {
+        let mut error = Error::new(ErrorKind::Graph, message);
+        error.0.lacks_elements = true;
+        error
     }
 
     /// Adds a remedy.
@@ -112,6 +122,12 @@ impl Error {
     /// The kind of mistake.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// Whether a traced function needs elements that exist only when its graph runs, so that the same calls succeed outside of
+    /// a trace.
+    pub fn lacks_elements(&self) -> bool {
+        self.0.lacks_elements
     }
 
     /// The operator that was called, e.g. `mm`.

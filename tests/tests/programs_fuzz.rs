@@ -25,9 +25,20 @@ const CHILDREN: Children = Children {
     may_hang: |step, input| step.starts_with("run") && has_a_loop(input),
 };
 
-/// The corpus: programs with branches, windows, recurrence and plain layers, as exported and decomposed.
-const PROGRAMS: [&str; 6] =
-    ["cond.pt2", "cond.decomposed.pt2", "convnet.pt2", "lstm.pt2", "mlp.pt2", "mlp.decomposed.pt2"];
+/// The corpus: programs with branches, windows, scans, recurrence and plain layers, as exported and decomposed, with elements
+/// that decide, and with pickled weights.
+const PROGRAMS: [&str; 10] = [
+    "cond.pt2",
+    "cond.decomposed.pt2",
+    "convnet.pt2",
+    "first_rows.pt2",
+    "lstm.pt2",
+    "mlp.pt2",
+    "mlp.decomposed.pt2",
+    "old.pt2",
+    "scans.pt2",
+    "window.pt2",
+];
 /// Larger runs would take all the time.
 const LARGE: i64 = 1 << 20;
 

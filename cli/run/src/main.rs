@@ -86,17 +86,20 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.check {
         return Ok(report::check(&program));
     }
-    let graph = match program.graph() {
-        Ok(graph) => graph,
-        Err(errors) => {
-            eprintln!("{errors}");
-            return Ok(ExitCode::FAILURE);
-        }
+    // A program without a graph runs, and has no table of its nodes.
+    let mistakes = match arguments.shapes || arguments.describe {
+        true => program.graph().map(drop),
+        false => program.has_graph().map(drop),
     };
+    if let Err(errors) = mistakes {
+        eprintln!("{errors}");
+        return Ok(ExitCode::FAILURE);
+    }
     if arguments.shapes {
-        print!("{}", report::shapes(&program, &graph));
+        print!("{}", report::shapes(&program, &*program.graph()?));
     }
     if arguments.describe {
+        let graph = program.graph()?;
         print!("{}", report::describe(&graph, &arguments.at)?);
         if let Some(page) = &arguments.html {
             std::fs::write(page, graph.to_html())

@@ -32,6 +32,7 @@ pub use passes::{Pass, Passes};
 pub use show::memory::{BufferReport, MemoryReport, Place};
 pub use trace::composition::infer_composition;
 pub use trace::control::{cond, scan, while_loop};
+pub use trace::dynamic_sizes::{Placeholder, data_dependent_sizes};
 pub use trace::observer::untraced;
 pub use trace::source::at_source;
 pub use trace::{Dim, InputSpec, IntoTensors};

@@ -190,14 +190,18 @@ fn refuse_meta<'a>(reads: impl Reads<'a>, writes: &[Tensor]) -> Result<()> {
         true
     });
     if changed {
-        return Err(Error::graph("the traced function changes a tensor, and then asks for its elements")
-            .with_help("they exist when the graph runs: compute with the tensor instead of its elements"));
+        return Err(Error::without_elements(
+            "the traced function changes a tensor, and then asks for its elements",
+        )
+        .with_help("they exist when the graph runs: compute with the tensor instead of its elements"));
     }
     if !meta {
         return Ok(());
     }
-    Err(Error::graph("a tensor of a traced function has no elements: they exist when the graph runs")
-        .with_help("compute with the tensor instead of its elements; branch with `graph::cond`"))
+    Err(Error::without_elements(
+        "a tensor of a traced function has no elements: they exist when the graph runs",
+    )
+    .with_help("compute with the tensor instead of its elements; branch with `graph::cond`"))
 }
 
 impl Drop for Borrows<'_> {

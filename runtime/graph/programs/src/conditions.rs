@@ -1,6 +1,6 @@
 //! Conditions on the sizes of inputs, as the exporter writes them in Python: `L['ids'].size()[1] <= 64`.
 //!
-//! In: text, and the sizes of inputs. Out: whether the condition holds; `None` where the text says more than sizes of
+//! In: text, and the sizes of inputs, or inputs that are numbers. Out: whether the condition holds; `None` where the text says more than sizes of
 //! inputs by name. Such a condition is listed by `Program::check`, never taken to hold in silence.
 
 use crate::expression::{floor_quotient, floor_remainder};
@@ -8,8 +8,11 @@ use crate::expression::{floor_quotient, floor_remainder};
 /// Maximal depth of parentheses.
 const DEPTH: usize = 64;
 
-/// Whether a condition holds for the sizes that a function gives by the name of an input and a dimension.
-pub(crate) fn holds(text: &str, size: &dyn Fn(&str, usize) -> Option<i64>) -> Option<bool> {
+/// A size by the name of an input and a dimension; without, the number that the input is.
+type Sizes<'a> = &'a dyn Fn(&str, Option<usize>) -> Option<i64>;
+
+/// Whether a condition holds for these sizes.
+pub(crate) fn holds(text: &str, size: Sizes<'_>) -> Option<bool> {
     let mut parser = Parser { rest: text, size, depth: 0 };
     let found = parser.either()?;
     match found {
@@ -44,7 +47,7 @@ type Comparison = fn(i64, i64) -> bool;
 
 struct Parser<'a> {
     rest: &'a str,
-    size: &'a dyn Fn(&str, usize) -> Option<i64>,
+    size: Sizes<'a>,
     depth: usize,
 }
 
@@ -136,6 +139,19 @@ impl Parser<'_> {
         }
     }
 
+    /// The head of a function that is the least or the greatest of numbers, with its parenthesis.
+    fn extremum(&mut self) -> Option<fn(i64, i64) -> i64> {
+        const EXTREMA: [(&str, fn(i64, i64) -> i64); 6] = [
+            ("torch.sym_max(", i64::max),
+            ("torch.sym_min(", i64::min),
+            ("max(", i64::max),
+            ("min(", i64::min),
+            ("Max(", i64::max),
+            ("Min(", i64::min),
+        ];
+        EXTREMA.iter().find(|(head, _)| self.take(head)).map(|(_, select)| *select)
+    }
+
     /// A number, a size of an input, or an expression in parentheses.
     fn factor(&mut self) -> Option<Found> {
         self.depth += 1;
@@ -147,17 +163,50 @@ impl Parser<'_> {
         } else if self.take("(") {
             let found = self.either()?;
             self.take(")").then_some(found)?
+        } else if let Some(select) = self.extremum() {
+            let mut number = self.sum()?.number()?;
+            while self.take(",") {
+                number = select(number, self.sum()?.number()?);
+            }
+            self.take(")").then_some(Found::Number(number))?
         } else if self.take("L['") {
-            let (name, rest) = self.rest.split_once("'].size()[")?;
-            self.rest = rest;
-            let dim = self.digits()?;
-            self.take("]").then_some(())?;
-            Found::Number((self.size)(name, usize::try_from(dim).ok()?)?)
+            let name = self.path()?;
+            let dim = match self.take(".size()[") {
+                true => {
+                    let dim = usize::try_from(self.digits()?).ok()?;
+                    self.take("]").then_some(Some(dim))?
+                }
+                false => None,
+            };
+            Found::Number((self.size)(&name, dim)?)
         } else {
             Found::Number(self.digits()?)
         };
         self.depth -= 1;
         Some(found)
+    }
+
+    /// The name of an input behind `L['`: that of the argument, with the places in its lists and dictionaries, as the exporter
+    /// joins them: `L['batch']['ids'][0]` is `batch_ids_0`.
+    fn path(&mut self) -> Option<String> {
+        let (first, rest) = self.rest.split_once("']")?;
+        self.rest = rest;
+        let mut name = first.to_owned();
+        loop {
+            let part = match () {
+                () if self.take("['") => {
+                    let (key, rest) = self.rest.split_once("']")?;
+                    self.rest = rest;
+                    key.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+                }
+                () if self.take("[") => {
+                    let place = self.digits()?;
+                    self.take("]").then(|| place.to_string())?
+                }
+                () => return Some(name),
+            };
+            name = format!("{name}_{part}");
+        }
     }
 
     fn digits(&mut self) -> Option<i64> {
@@ -174,7 +223,12 @@ mod tests {
     use super::*;
 
     fn at(text: &str) -> Option<bool> {
-        holds(text, &|name, dim| (name == "ids").then(|| [2, 16].get(dim).copied()).flatten())
+        holds(text, &|name, dim| match (name, dim) {
+            ("ids", Some(dim)) => [2, 16].get(dim).copied(),
+            ("batch_mask_0", Some(0)) => Some(3),
+            ("args_1", None) => Some(5),
+            _ => None,
+        })
     }
 
     #[test]
@@ -185,6 +239,10 @@ mod tests {
         assert_eq!(at("2 <= L['ids'].size()[0] < 2 or 7 // 2 == 3"), Some(true));
         assert_eq!(at("-1 + 2*3 == 5"), Some(true));
         assert_eq!(at("2**3 == 8"), Some(true));
+        let past = "L['ids'].size()[1] == (20 + ((-1)*torch.sym_max(0, 20 + ((-1)*L['ids'].size()[1]))))";
+        assert_eq!(at(past), Some(true));
+        assert_eq!(at("L['batch']['mask'][0].size()[0]*L['args'][1] != 15"), Some(false));
+        assert_eq!(at("Min(3, L['ids'].size()[0], 7) == 2"), Some(true));
     }
 
     #[test]

@@ -93,9 +93,13 @@ pub(crate) fn of(model: &Model) -> (Vec<ProgramInput>, Vec<Error>) {
     let (mut inputs, mut mistakes) = (Vec::new(), Vec::new());
     let mut formulas: BTreeMap<&str, &Formula> = BTreeMap::new();
     for input in &model.inputs {
-        let InputKind::Tensor(spec) = &input.kind else { continue };
-        let mut sizes = Vec::with_capacity(spec.sizes.len());
-        for (dim, formula) in spec.sizes.iter().enumerate() {
+        let (dtype, given): (DType, &[Formula]) = match &input.kind {
+            InputKind::Tensor(spec) => (spec.dtype, &spec.sizes),
+            InputKind::Number(dtype) => (*dtype, &[]),
+            InputKind::Weight { .. } | InputKind::Value(_) => continue,
+        };
+        let mut sizes = Vec::with_capacity(given.len());
+        for (dim, formula) in given.iter().enumerate() {
             let place = || format!("dimension {dim} of input `{}`", input.name);
             let known = formula.symbols().into_iter().find_map(|symbol| formulas.get(symbol).copied());
             match size(formula, known, &model.ranges) {
@@ -109,9 +113,52 @@ pub(crate) fn of(model: &Model) -> (Vec<ProgramInput>, Vec<Error>) {
                 formulas.entry(symbol).or_insert(formula);
             });
         }
-        inputs.push(ProgramInput { name: input.name.clone(), dtype: spec.dtype, sizes });
+        inputs.push(ProgramInput { name: input.name.clone(), dtype, sizes });
     }
     (inputs, mistakes)
+}
+
+/// The names of the symbols of inputs, in their order.
+pub(crate) fn symbols(inputs: &[ProgramInput]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for size in inputs.iter().flat_map(|input| &input.sizes) {
+        if let ProgramSize::Symbol { name, .. } = size
+            && !names.contains(name)
+        {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// The inputs with one symbol for two; `None` if no size is both.
+pub(crate) fn unified(inputs: &[ProgramInput], a: &str, b: &str) -> Option<Vec<ProgramInput>> {
+    let find = |name: &str| {
+        let mut sizes = inputs.iter().flat_map(|input| &input.sizes);
+        sizes.find_map(|size| match size {
+            ProgramSize::Symbol { name: known, multiple_of, least, most } if known == name => {
+                Some((*multiple_of, *least, *most))
+            }
+            _ => None,
+        })
+    };
+    let ((multiple, least, most), (other_multiple, other_least, other_most)) = (find(a)?, find(b)?);
+    let least = least.max(other_least);
+    let most = [most, other_most].into_iter().flatten().min();
+    if multiple != other_multiple || most.is_some_and(|most| most < least) {
+        return None;
+    }
+    let size = |size: &ProgramSize| match size {
+        ProgramSize::Symbol { name, .. } if name == a || name == b => {
+            ProgramSize::Symbol { name: a.to_owned(), multiple_of: multiple, least, most }
+        }
+        other => other.clone(),
+    };
+    let unified = |input: &ProgramInput| ProgramInput {
+        sizes: input.sizes.iter().map(size).collect(),
+        ..input.clone()
+    };
+    Some(inputs.iter().map(unified).collect())
 }
 
 /// A size, given another formula of the same symbol.

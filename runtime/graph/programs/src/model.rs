@@ -18,6 +18,8 @@ pub(crate) type Slot = usize;
 pub(crate) struct Model {
     /// The bounds of symbols.
     pub ranges: BTreeMap<String, Range>,
+    /// The values of symbols at which the program was exported, as far as they are known.
+    pub examples: BTreeMap<String, i64>,
     /// Values that exist before the first node: weights and inputs, in the order of the block's inputs.
     pub inputs: Vec<Input>,
     pub outputs: Vec<Output>,
@@ -44,6 +46,8 @@ pub(crate) struct Input {
 pub(crate) enum InputKind {
     /// A tensor that each run gets.
     Tensor(TensorSpec),
+    /// A number that each run gets, as a tensor without dimensions.
+    Number(DType),
     /// A tensor of the archive, by its name in the module.
     Weight { name: String, kind: WeightKind, spec: Option<TensorSpec> },
     /// A value that the program was exported for.

@@ -3,9 +3,29 @@
 //! In: the name of a function, and numbers. Out: the number that Python gives. Integers have 64 bits: an overflow is an
 //! error.
 
+use std::cmp::Ordering;
+
 use opsmith_runtime::arg::Value;
 
 use crate::expression::{floor_quotient, floor_remainder};
+
+/// The values that a number may have in a run.
+#[derive(Clone, Debug)]
+pub(crate) enum Bounds {
+    /// The known one.
+    Exact,
+    /// From the first to the second, which depends on elements.
+    Between(Value, Value),
+    /// Any, which depends on elements.
+    Any,
+}
+
+impl Bounds {
+    /// Whether the known value is that of every run.
+    pub fn is_exact(&self) -> bool {
+        matches!(self, Bounds::Exact)
+    }
+}
 
 /// A function of numbers.
 type Function = fn(&[Value]) -> Option<Value>;
@@ -56,6 +76,60 @@ const FUNCTIONS: [(&str, Function); 28] = [
 /// The function of a name.
 pub(crate) fn find(target: &str) -> Option<Function> {
     FUNCTIONS.iter().find(|(name, _)| *name == target).map(|(_, function)| *function)
+}
+
+/// Functions that are monotonic in each operand, so that their values at the ends of ranges are the ends of theirs; those of
+/// bits are such of truth values.
+const MONOTONIC: [&str; 18] = [
+    "_operator.add",
+    "_operator.sub",
+    "_operator.mul",
+    "_operator.neg",
+    "_operator.and_",
+    "_operator.or_",
+    "_operator.lt",
+    "_operator.le",
+    "_operator.gt",
+    "_operator.ge",
+    "_operator.not_",
+    "torch.sym_not",
+    "torch.sym_max",
+    "torch.sym_min",
+    "torch.sym_float",
+    "math.floor",
+    "math.ceil",
+    "math.trunc",
+];
+
+/// The bounds of a function's value, of operands with these values and bounds.
+pub(crate) fn bounds(target: &str, operands: &[(Value, Bounds)]) -> Bounds {
+    let (Some(function), true) = (find(target), MONOTONIC.contains(&target)) else { return Bounds::Any };
+    let is_of_truths = operands.iter().all(|(value, _)| matches!(value, Value::Bool(_)));
+    if matches!(target, "_operator.and_" | "_operator.or_") && !is_of_truths {
+        return Bounds::Any;
+    }
+    // Each combination of ends: the functions have two operands at most.
+    let mut corners: Vec<Vec<Value>> = vec![Vec::new()];
+    for (value, bounds) in operands.iter().take(2) {
+        let ends = match bounds {
+            Bounds::Exact => vec![value.clone()],
+            Bounds::Between(least, most) => vec![least.clone(), most.clone()],
+            Bounds::Any => return Bounds::Any,
+        };
+        let longer = |corner: &Vec<Value>| {
+            let corner = corner.clone();
+            let with = move |end: &Value| corner.iter().cloned().chain([end.clone()]).collect();
+            ends.iter().map(with).collect::<Vec<_>>()
+        };
+        corners = corners.iter().flat_map(longer).collect();
+    }
+    let values: Option<Vec<Value>> = corners.iter().map(|corner| function(corner)).collect();
+    let order = |a: &&Value, b: &&Value| float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal);
+    let of = |values: &[Value]| {
+        let (least, most) = (values.iter().min_by(order)?, values.iter().max_by(order)?);
+        Some(Bounds::Between(least.clone(), most.clone()))
+    };
+    values.and_then(|values| of(&values)).unwrap_or(Bounds::Any)
 }
 
 fn float(value: &Value) -> Option<f64> {
@@ -147,6 +221,20 @@ mod tests {
         assert_eq!(call("_operator.lt", &of(i64::MAX - 1, i64::MAX)), "Some(Bool(true))");
         assert_eq!(call("math.ceil", &[Value::Float(2.1)]), "Some(Int(3))");
         assert_eq!(call("torch.sym_max", &of(3, 5)), "Some(Int(5))");
+    }
+
+    #[test]
+    fn ranges_are_those_of_all_values_inside() {
+        let size = (Value::Int(11), Bounds::Between(Value::Int(0), Value::Int(20)));
+        let exact = |number: i64| (Value::Int(number), Bounds::Exact);
+        let text = |name: &str, of: &[(Value, Bounds)]| format!("{:?}", bounds(name, of));
+        assert_eq!(text("_operator.le", &[size.clone(), exact(20)]), "Between(Bool(true), Bool(true))");
+        assert_eq!(text("_operator.le", &[size.clone(), exact(19)]), "Between(Bool(false), Bool(true))");
+        assert_eq!(text("_operator.sub", &[exact(3), size.clone()]), "Between(Int(-17), Int(3))");
+        assert_eq!(text("_operator.mul", &[size.clone(), exact(-2)]), "Between(Int(-40), Int(0))");
+        // An equality holds inside, and at no end.
+        assert_eq!(text("_operator.eq", &[size.clone(), exact(5)]), "Any");
+        assert_eq!(text("_operator.mul", &[size, exact(i64::MAX)]), "Any");
     }
 
     #[test]

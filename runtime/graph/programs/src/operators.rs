@@ -19,8 +19,10 @@ use crate::structural::{self, Structural};
 pub(crate) fn find(target: &str) -> Result<Named> {
     let Some((namespace, name)) = target.strip_prefix("torch.ops.").and_then(|rest| rest.split_once('.'))
     else {
-        return Err(Error::not_found(format!("there is no operator `{target}`"))
-            .with_help("programs call operators, `torch.ops.…`; export the program without this function"));
+        return Err(Error::not_found(format!("there is no operator `{target}`")).with_help(
+            "programs call operators, `torch.ops.…`: decompose the program, `program.run_decompositions()`, or export it \
+             without this function",
+        ));
     };
     let name = name.strip_suffix(".default").unwrap_or(name);
     let qualified = format!("{namespace}::{name}");

@@ -8,17 +8,21 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opsmith_graph::{Dim, Graph, InputSpec, Passes};
+use opsmith_graph::{Dim, Graph, InputSpec};
 use opsmith_onnx::OnnxModel;
+use opsmith_runtime::autograd::no_grad;
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 
 use crate::archive::Archive;
 use crate::checkpoint::Checkpoint;
 use crate::conditions;
 use crate::errors::ProgramErrors;
+use crate::form::{self, Built, Form};
 use crate::inputs::{self, ProgramInput};
 use crate::lower;
+use crate::ranges;
 use crate::schema;
 use crate::source::{self, Replaying, Source};
 use crate::weights;
@@ -37,14 +41,6 @@ pub struct Program {
     checked: Mutex<BTreeSet<Vec<Vec<i64>>>>,
 }
 
-struct Built {
-    graph: Arc<Graph>,
-    /// The versions of weights that the graph holds as constants.
-    versions: Vec<(Tensor, u64)>,
-    /// Whether the program checks sizes.
-    checks_sizes: bool,
-}
-
 /// The facts about a program without mistakes.
 #[derive(Clone, Debug)]
 pub struct CheckedProgram {
@@ -54,6 +50,9 @@ pub struct CheckedProgram {
     pub requirements: Vec<String>,
     /// Conditions that the exporter wrote, and that this reader does not understand; they are not checked.
     pub unread: Vec<String>,
+    /// The first node or input whose elements decide about others, as a size that is an element. Such a program has no graph:
+    /// its operators are called one by one, and nodes that depend on those elements are not checked before.
+    pub called: Option<String>,
 }
 
 impl fmt::Display for CheckedProgram {
@@ -61,6 +60,9 @@ impl fmt::Display for CheckedProgram {
         self.inputs.iter().try_for_each(|input| writeln!(f, "input {input}"))?;
         self.requirements.iter().try_for_each(|requirement| writeln!(f, "needs {requirement}"))?;
         self.unread.iter().try_for_each(|text| writeln!(f, "not checked: {text}"))?;
+        if let Some(place) = &self.called {
+            writeln!(f, "no graph, and nodes that depend on it are not checked: {place}")?;
+        }
         f.write_str("no mistakes")
     }
 }
@@ -102,12 +104,12 @@ impl Program {
     }
 
     fn of(mut archive: Archive) -> Result<Program> {
-        let name = model_name(&mut archive)?;
-        let member = format!("models/{name}.json");
+        let Member { name, member } = model_member(&mut archive)?;
         let text = archive.text(&member)?;
         let model = lower::program(&member, schema::program(&member, &text)?)?;
         let found = weights::read(&mut archive, &name, &model);
-        let (inputs, mut mistakes) = inputs::of(&model);
+        let (mut inputs, mut mistakes) = inputs::of(&model);
+        ranges::narrow(&mut inputs, &model.guards, &|symbol| model.examples.get(symbol).copied());
         mistakes.extend(found.mistakes);
         Ok(Program::new(Source::Exported { model, weights: found.of_inputs }, inputs, mistakes))
     }
@@ -178,25 +180,49 @@ impl Program {
     /// Every mistake, each with its node, the line of Python that made it, and advice.
     pub fn check(&self) -> Result<CheckedProgram, ProgramErrors> {
         let built = self.built()?;
-        let graph = &built.graph;
-        let checked = graph.check().map_err(|errors| {
-            ProgramErrors::of(errors.errors().to_vec()).expect_err("a graph with mistakes has some")
-        })?;
-        let example = |_: &str, _: usize| Some(1);
+        let mut requirements: Vec<String> = built.equal.iter().map(|(a, b)| format!("{a} == {b}")).collect();
+        let called = match &built.form {
+            Form::Calls(place) => Some(place.clone()),
+            Form::Graph { graph, .. } => {
+                let checked = graph.check().map_err(|errors| {
+                    ProgramErrors::of(errors.errors().to_vec()).expect_err("a graph with mistakes has some")
+                })?;
+                requirements.extend(checked.requirements.iter().map(ToString::to_string));
+                None
+            }
+        };
+        let example = |_: &str, _: Option<usize>| Some(1);
         let unread = self.source.guards().iter().filter(|guard| conditions::holds(guard, &example).is_none());
         Ok(CheckedProgram {
             inputs: self.inputs.clone(),
-            requirements: checked.requirements.iter().map(ToString::to_string).collect(),
+            requirements,
             unread: unread.cloned().collect(),
+            called,
         })
+    }
+
+    /// Whether the program has a graph: none whose elements decide about its nodes has one.
+    ///
+    /// # Errors
+    /// Every mistake, but for those that only [`Program::check`] finds, which compares the calls at all sizes.
+    pub fn has_graph(&self) -> Result<bool, ProgramErrors> {
+        Ok(matches!(self.built()?.form, Form::Graph { .. }))
     }
 
     /// The graph of the program, whose inputs are those of each run. It holds the weights as they are now.
     ///
     /// # Errors
-    /// As [`Program::check`].
+    /// As [`Program::check`], and if the program has no graph because elements decide about its nodes.
     pub fn graph(&self) -> Result<Arc<Graph>, ProgramErrors> {
-        self.built().map(|built| built.graph.clone())
+        match &self.built()?.form {
+            Form::Graph { graph, .. } => Ok(graph.clone()),
+            Form::Calls(place) => {
+                let error = Error::graph("the program has no graph: elements decide about its nodes")
+                    .with_note(format!("by {place}"))
+                    .with_help("run the program: its operators are called one by one");
+                Err(ProgramErrors::of(vec![error]).expect_err("there is a mistake"))
+            }
+        }
     }
 
     /// Calls the operators of the program one by one, in their order, without a graph: gradients flow to the inputs
@@ -207,7 +233,11 @@ impl Program {
     /// As [`Program::run`].
     pub fn call<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
         ProgramErrors::of(self.mistakes.clone()).map_err(ProgramErrors::into_error)?;
-        self.check_inputs(inputs)?;
+        self.check_inputs(&self.inputs, inputs)?;
+        self.replay(inputs)
+    }
+
+    fn replay<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
         let replay = Replaying::new(&self.source);
         let inputs: Vec<Tensor> = inputs.iter().map(|input| input.borrow().clone()).collect();
         replay.call(&inputs).map_err(|error| {
@@ -225,18 +255,30 @@ impl Program {
     /// program does not hold, and errors of kernels.
     pub fn run<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
         let built = self.built().map_err(ProgramErrors::into_error)?;
-        self.check_inputs(inputs)?;
-        if built.checks_sizes {
-            self.check_sizes(inputs)?;
+        self.check_inputs(&built.inputs, inputs)?;
+        match &built.form {
+            Form::Calls(_) => no_grad(|| self.replay(inputs)),
+            Form::Graph { graph, checks_sizes, .. } => {
+                if *checks_sizes {
+                    self.check_sizes(inputs)?;
+                }
+                graph.run(inputs)
+            }
         }
-        built.graph.run(inputs)
     }
 
-    fn check_inputs<T: Borrow<Tensor>>(&self, given: &[T]) -> Result<()> {
-        inputs::check(&self.inputs, given)?;
-        let size = |name: &str, dim: usize| {
+    fn check_inputs<T: Borrow<Tensor>>(&self, inputs: &[ProgramInput], given: &[T]) -> Result<()> {
+        inputs::check(inputs, given)?;
+        let size = |name: &str, dim: Option<usize>| {
             let input = self.inputs.iter().position(|input| input.name == name)?;
-            given[input].borrow().shape().get(dim).copied()
+            let given = given[input].borrow();
+            match dim {
+                Some(dim) => given.shape().get(dim).copied(),
+                None => match given.item() {
+                    Ok(Scalar::Int(number)) => Some(number),
+                    _ => None,
+                },
+            }
         };
         let broken = self.source.guards().iter().find(|guard| conditions::holds(guard, &size) == Some(false));
         match broken {
@@ -258,7 +300,8 @@ impl Program {
             InputSpec::new(input.dtype, shape.iter().map(|size| Dim::Fixed(*size))).named(input.name.clone())
         };
         let replay = Replaying::new(&self.source);
-        trace(&replay, self.inputs.iter().zip(&shapes).map(spec)).map_err(ProgramErrors::into_error)?;
+        let traced = form::trace(&replay, self.inputs.iter().zip(&shapes).map(spec));
+        traced.map_err(ProgramErrors::into_error)?;
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(shapes);
         Ok(())
     }
@@ -268,77 +311,33 @@ impl Program {
         match &*built {
             Some(Ok(graph)) if graph.is_current() => Ok(graph.clone()),
             Some(Err(errors)) => Err(errors.clone()),
-            _ => built.insert(self.build().map(Arc::new)).clone(),
-        }
-    }
-
-    fn build(&self) -> Result<Built, ProgramErrors> {
-        let mut mistakes = self.mistakes.clone();
-        mistakes.extend(self.source.missing());
-        let replay = Replaying::new(&self.source);
-        // Without the right sizes of inputs, no node would be right.
-        let traced = match self.source.has_sizes() {
-            true => Some(trace(&replay, self.inputs.iter().map(ProgramInput::spec))),
-            false => None,
-        };
-        let graph = match traced {
-            Some(Ok(graph)) => Some(graph),
-            Some(Err(errors)) if mistakes.is_empty() || !replay.errors().is_empty() => {
-                mistakes.extend(errors.errors().iter().cloned());
-                None
+            _ => {
+                let made = Built::of(&self.source, &self.inputs, self.mistakes.clone());
+                built.insert(made.map(Arc::new)).clone()
             }
-            _ => None,
-        };
-        ProgramErrors::of(mistakes)?;
-        let graph = graph.expect("a program without mistakes was traced");
-        // Weights that no one writes are constants for ever.
-        let (passes, held) = match self.source.writes() {
-            true => (Passes::all(), Vec::new()),
-            false => (Passes::all().frozen(), self.source.weights()),
-        };
-        let versions = held.iter().map(|weight| (weight.tensor.clone(), weight.tensor.version())).collect();
-        let graph = Arc::new(graph.optimize(&passes));
-        Ok(Built { graph, versions, checks_sizes: replay.checks_sizes() })
-    }
-}
-
-impl Built {
-    /// Whether no weight was written since.
-    fn is_current(&self) -> bool {
-        self.versions.iter().all(|(weight, version)| weight.version() == *version)
-    }
-}
-
-/// Traces a replay.
-///
-/// # Errors
-/// The mistakes of its nodes, or of tracing.
-fn trace(replay: &Replaying<'_>, specs: impl IntoIterator<Item = InputSpec>) -> Result<Graph, ProgramErrors> {
-    Graph::trace(|inputs: &[Tensor]| replay.call(inputs), specs).map_err(|error| {
-        let mut errors = replay.errors();
-        match errors.is_empty() {
-            true => errors.push(error),
-            // Tracing adds the sizes to its error.
-            false => errors.iter_mut().for_each(|refused| {
-                *refused =
-                    error.notes().iter().fold(refused.clone(), |refused, note| refused.with_note(note));
-            }),
         }
-        ProgramErrors::of(errors).expect_err("there is a mistake")
-    })
+    }
 }
 
-/// The name of the only model in an archive, after checks of the archive's own format.
-fn model_name(archive: &mut Archive) -> Result<String> {
+/// The member of an archive that is the program.
+struct Member {
+    /// The name of the model.
+    name: String,
+    member: String,
+}
+
+/// The program of PyTorch before 2.8, which had no model names.
+const OLD_PROGRAM: &str = "serialized_exported_program.json";
+
+/// The only model in an archive, after checks of the archive's own format.
+fn model_member(archive: &mut Archive) -> Result<Member> {
     if !archive.has("archive_format") {
-        let old = archive.has("serialized_exported_program.json");
-        let error = match old {
-            true => Error::io("the archive has the format of PyTorch before 2.8, whose weights are pickled")
-                .with_help("load and save the program with a newer PyTorch: `torch.export.save(torch.export.load(f), f)`"),
-            false => Error::io("the archive is no exported program: it has no `archive_format`")
-                .with_help("a program is the file that `torch.export.save` writes; one of `torch.save` has no graph"),
-        };
-        return Err(error);
+        if archive.has(OLD_PROGRAM) {
+            return Ok(Member { name: "model".to_owned(), member: OLD_PROGRAM.to_owned() });
+        }
+        return Err(Error::io("the archive is no exported program: it has no `archive_format`").with_help(
+            "a program is the file that `torch.export.save` writes; one of `torch.save` has no graph",
+        ));
     }
     let format = archive.text("archive_format")?;
     if format.trim() != "pt2" {
@@ -354,7 +353,10 @@ fn model_name(archive: &mut Archive) -> Result<String> {
     let model = |name: &String| Some(name.strip_prefix("models/")?.strip_suffix(".json")?.to_owned());
     let mut models: Vec<String> = names.iter().filter_map(model).collect();
     match models.len() {
-        1 => Ok(models.remove(0)),
+        1 => {
+            let name = models.remove(0);
+            Ok(Member { member: format!("models/{name}.json"), name })
+        }
         0 => Err(Error::io("the archive has no model")
             .with_help("save the program again with `torch.export.save`")),
         _ => Err(Error::io(format!("the archive has several models: {}", models.join(", ")))

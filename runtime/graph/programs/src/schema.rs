@@ -119,6 +119,16 @@ pub(crate) enum SymInt {
 #[derive(Deserialize)]
 pub(crate) struct SymExpr {
     pub expr_str: String,
+    /// The value at which the program was exported, `{"as_int": 9}`, or a number in older files.
+    #[serde(default)]
+    pub hint: Value,
+}
+
+impl SymExpr {
+    /// The value at which the program was exported, if the file has it.
+    pub fn example(&self) -> Option<i64> {
+        self.hint.as_i64().or_else(|| self.hint.get("as_int")?.as_i64())
+    }
 }
 
 /// Weights by name, or constants.

@@ -118,6 +118,14 @@ impl Source {
         }
     }
 
+    /// The values of symbols at which the program was exported, as far as they are known.
+    pub fn example(&self, symbol: &str) -> Option<i64> {
+        match self {
+            Source::Exported { model, .. } => model.examples.get(symbol).copied(),
+            Source::Onnx(_) => None,
+        }
+    }
+
     /// An error for each operator that no library has.
     pub fn missing(&self) -> Vec<Error> {
         match self {
@@ -180,6 +188,14 @@ impl<'a> Replaying<'a> {
         match self {
             Replaying::Exported(replay) => replay.errors.borrow().clone(),
             Replaying::Onnx { errors, .. } => errors.borrow().clone(),
+        }
+    }
+
+    /// The first node or input of the last call that needs elements which a traced function does not have.
+    pub fn lacking(&self) -> Option<String> {
+        match self {
+            Replaying::Exported(replay) => replay.lacking.borrow().clone(),
+            Replaying::Onnx { .. } => None,
         }
     }
 

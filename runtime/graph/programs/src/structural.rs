@@ -13,12 +13,19 @@ pub(crate) enum Structural {
     AssertMetadata,
     /// A check of a truth value about sizes.
     AssertTruth,
+    /// A check of the bounds of a size.
+    AssertRange,
     /// One of two blocks.
     Branch,
     /// A block, repeated while another one is true.
     Loop,
-    /// A block in place, after this many arguments about the state of PyTorch, which changes no result.
-    Inline { skipped: usize },
+    /// A block for each position of tensors.
+    Map,
+    /// A block for each position of tensors, with a state.
+    Scan,
+    /// A block in place, after this many arguments about the state of PyTorch, which changes no result, and before so many
+    /// others.
+    Inline { before: usize, after: usize },
     /// An operator under another name.
     Operator(&'static str),
 }
@@ -32,7 +39,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 12] = [
+const TABLE: [(&str, Structural); 18] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -41,16 +48,33 @@ const TABLE: [(&str, Structural); 12] = [
     // Checks are made when shapes and dtypes are inferred; they compute nothing.
     ("torch.ops.aten._assert_tensor_metadata.default", Structural::AssertMetadata),
     ("torch.ops.aten._assert_scalar.default", Structural::AssertTruth),
+    ("torch.ops.aten.sym_constrain_range.default", Structural::AssertRange),
+    ("torch.ops.aten.sym_constrain_range_for_size.default", Structural::AssertRange),
     // Blocks are arguments that no operator has.
     ("torch.ops.higher_order.cond", Structural::Branch),
     ("torch.ops.higher_order.while_loop", Structural::Loop),
-    ("torch.ops.higher_order.wrap_with_set_grad_enabled", Structural::Inline { skipped: 1 }),
+    ("torch.ops.higher_order.map_impl", Structural::Map),
+    ("torch.ops.higher_order.scan", Structural::Scan),
+    ("torch.ops.higher_order.wrap_with_set_grad_enabled", Structural::Inline { before: 1, after: 0 }),
+    // A block, and its name among those that are called several times.
+    ("torch.ops.higher_order.invoke_subgraph", Structural::Inline { before: 0, after: 1 }),
+    // A function of Hugging Face's models, of the same arguments.
+    (
+        "torch.ops.transformers.grouped_mm_fallback.default",
+        Structural::Operator("torch.ops.aten._grouped_mm.default"),
+    ),
     // Values have no gradients of PyTorch's to be cut off from.
     ("torch.ops.aten.detach_.default", Structural::Operator("torch.ops.aten.detach.default")),
     // A kernel may return other strides than PyTorch's, for which no view exists: then elements are copied.
     ("torch.ops.aten.view.default", Structural::Operator("torch.ops.aten.reshape.default")),
     ("torch.ops.aten._unsafe_view.default", Structural::Operator("torch.ops.aten.reshape.default")),
 ];
+
+/// Operators that the reader calls itself: the elements at a position of a dimension, tensors stacked along a new one, and a
+/// number as a tensor.
+pub(crate) const AT_POSITION: &str = "torch.ops.aten.select.int";
+pub(crate) const STACK: &str = "torch.ops.aten.stack.default";
+pub(crate) const OF_NUMBER: &str = "torch.ops.aten.scalar_tensor.default";
 
 /// The reader's action for the function of a name; `None` if it is an operator.
 pub(crate) fn find(target: &str) -> Option<Structural> {

@@ -16,11 +16,15 @@ use crate::errors::{damaged, unsupported};
 use crate::expression::Formula;
 use crate::lower::{TensorLayout, layout};
 use crate::model::{InputKind, Model, TensorSpec};
+use crate::pickle::{self, Pickled};
 use crate::schema::{self, PayloadConfig, PayloadMeta};
 
 /// Folders of weights and of constants, with the suffix of their tables.
 const FOLDERS: [(&str, &str); 2] =
     [("data/weights/", "_weights_config.json"), ("data/constants/", "_constants_config.json")];
+
+/// Pickles with the weights and the constants in archives of PyTorch before 2.8.
+const PICKLES: [&str; 2] = ["serialized_state_dict.pt", "serialized_constants.pt"];
 
 /// The tensors of a program's inputs, `None` for those that each run gets.
 pub(crate) struct Weights {
@@ -43,7 +47,15 @@ pub(crate) fn read(archive: &mut Archive, model_name: &str, model: &Model) -> We
             Err(error) => mistakes.push(error),
         }
     }
-    let mut reader = Reader { archive, tables, files: BTreeMap::new(), tied: Vec::new() };
+    let mut reader =
+        Reader { archive, tables, pickles: BTreeMap::new(), files: BTreeMap::new(), tied: Vec::new() };
+    for member in PICKLES {
+        if reader.archive.has(member)
+            && let Err(error) = reader.pickle(member)
+        {
+            mistakes.push(error);
+        }
+    }
     let mut of_inputs = Vec::with_capacity(model.inputs.len());
     for input in &model.inputs {
         of_inputs.push(match &input.kind {
@@ -64,29 +76,32 @@ struct Reader<'a> {
     archive: &'a mut Archive,
     /// Folders with their weights by name.
     tables: Vec<(&'static str, BTreeMap<String, PayloadMeta>)>,
-    /// The elements of files that were read, by member and dtype, in one dimension.
-    files: BTreeMap<(String, &'static str), Tensor>,
-    /// The weights that were read, by member: two names of one are one tensor, with one gradient.
-    tied: Vec<(String, Tensor)>,
+    /// Pickles that were read, by member.
+    pickles: BTreeMap<String, Pickle>,
+    /// The elements of files that were read, by their place and dtype, in one dimension.
+    files: BTreeMap<(File, &'static str), Tensor>,
+    /// The weights that were read, by their file: two names of one are one tensor, with one gradient.
+    tied: Vec<(File, Tensor)>,
+}
+
+/// A file of `torch.save`, an archive in the archive.
+struct Pickle {
+    archive: Archive,
+    tensors: BTreeMap<String, Pickled>,
+}
+
+/// A file with elements.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct File {
+    /// The pickle that contains it, if it is in one.
+    pickle: Option<String>,
+    member: String,
 }
 
 impl Reader<'_> {
     fn weight(&mut self, name: &str, spec: Option<&TensorSpec>) -> Result<Tensor> {
-        let found = self.tables.iter().find_map(|(folder, table)| Some((*folder, table.get(name)?)));
-        let Some((folder, meta)) = found else {
-            return Err(Error::not_found(format!("the archive has no weight `{name}`"))
-                .with_help("save the program again with `torch.export.save`, which includes its weights"));
-        };
-        let member = format!("{folder}{}", meta.path_name);
-        if meta.use_pickle {
-            return Err(unsupported(format!("`{member}`, a pickled object,"))
-                .with_help("export the program with this weight as a plain tensor"));
-        }
-        let Some(tensor_meta) = &meta.tensor_meta else {
-            return Err(damaged(&member, "its dtype and shape are missing"));
-        };
-        let TensorLayout { dtype, layout } =
-            layout(tensor_meta).map_err(|problem| damaged(&member, problem))?;
+        let (file, TensorLayout { dtype, layout }) = self.place(name)?;
+        let member = &file.member;
         if let Some(spec) = spec {
             let known: Option<Vec<i64>> = spec.sizes.iter().map(|size| size.evaluate(&|_| None)).collect();
             if spec.dtype != dtype || known.is_some_and(|known| known != layout.sizes.as_slice()) {
@@ -100,26 +115,78 @@ impl Reader<'_> {
                 .with_help("weights and program are of different exports: save them together"));
             }
         }
-        let is_it = |(known, tensor): &&(String, Tensor)| {
-            *known == member && tensor.dtype() == dtype && *tensor.layout() == layout
+        let is_it = |(known, tensor): &&(File, Tensor)| {
+            *known == file && tensor.dtype() == dtype && *tensor.layout() == layout
         };
         if let Some((_, tensor)) = self.tied.iter().find(is_it) {
             return Ok(tensor.clone());
         }
-        let elements = self.file(&member, dtype)?;
-        let tensor = elements.with_layout(layout).map_err(|error| damaged(&member, error.message()))?;
-        self.tied.push((member, tensor.clone()));
+        let elements = self.elements(&file, dtype)?;
+        let tensor = elements.with_layout(layout).map_err(|error| damaged(member, error.message()))?;
+        self.tied.push((file, tensor.clone()));
         Ok(tensor)
     }
 
+    /// The file of a weight, and its layout there.
+    fn place(&mut self, name: &str) -> Result<(File, TensorLayout)> {
+        let of_pickle = |member: &str, tensor: &Pickled| {
+            (File { pickle: Some(member.to_owned()), member: tensor.member.clone() }, tensor.layout.clone())
+        };
+        for (member, pickle) in &self.pickles {
+            if let Some(tensor) = pickle.tensors.get(name).filter(|_| !name.is_empty()) {
+                return Ok(of_pickle(member, tensor));
+            }
+        }
+        let found = self.tables.iter().find_map(|(folder, table)| Some((*folder, table.get(name)?)));
+        let Some((folder, meta)) = found else {
+            return Err(Error::not_found(format!("the archive has no weight `{name}`"))
+                .with_help("save the program again with `torch.export.save`, which includes its weights"));
+        };
+        let member = format!("{folder}{}", meta.path_name);
+        if meta.use_pickle {
+            self.pickle(&member)?;
+            return match self.pickles.get(&member).and_then(|pickle| pickle.tensors.get("")) {
+                Some(tensor) => Ok(of_pickle(&member, tensor)),
+                None => Err(unsupported(format!("`{member}`, a pickled object that is no tensor,"))
+                    .with_help("export the program with this weight as a plain tensor")),
+            };
+        }
+        let Some(tensor_meta) = &meta.tensor_meta else {
+            return Err(damaged(&member, "its dtype and shape are missing"));
+        };
+        let layout = layout(tensor_meta).map_err(|problem| damaged(&member, problem))?;
+        Ok((File { pickle: None, member }, layout))
+    }
+
+    /// Reads a pickle, once.
+    fn pickle(&mut self, member: &str) -> Result<()> {
+        if self.pickles.contains_key(member) {
+            return Ok(());
+        }
+        let bytes = self.archive.read(member)?;
+        // A program without constants has an empty file of them.
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let within = |error: Error| error.with_note(format!("in `{member}`"));
+        let mut archive = Archive::from_bytes(bytes).map_err(within)?;
+        let tensors = pickle::tensors(&mut archive).map_err(within)?;
+        self.pickles.insert(member.to_owned(), Pickle { archive, tensors });
+        Ok(())
+    }
+
     /// All elements of a file in one dimension.
-    fn file(&mut self, member: &str, dtype: DType) -> Result<Tensor> {
-        let key = (member.to_owned(), dtype.name());
+    fn elements(&mut self, file: &File, dtype: DType) -> Result<Tensor> {
+        let key = (file.clone(), dtype.name());
         if let Some(known) = self.files.get(&key) {
             return Ok(known.clone());
         }
-        let bytes = self.archive.read(member)?;
-        let tensor = elements(&bytes, dtype).map_err(|problem| damaged(member, problem))?;
+        let archive = match file.pickle.as_ref().and_then(|pickle| self.pickles.get_mut(pickle)) {
+            Some(pickle) => &mut pickle.archive,
+            None => &mut *self.archive,
+        };
+        let bytes = archive.read(&file.member)?;
+        let tensor = elements(&bytes, dtype).map_err(|problem| damaged(&file.member, problem))?;
         self.files.insert(key, tensor.clone());
         Ok(tensor)
     }

@@ -9,11 +9,40 @@ use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::infer::symbolic::{ArgumentMeta, Context, Inference, Meta, Origin, Size, Symbol, infer};
-use opsmith_runtime::internals::{Owned, TensorInternals as _};
+use opsmith_runtime::internals::{self, Owned, TensorInternals as _};
 use opsmith_runtime::op::{ArgDef, OpDef, Outputs};
 use opsmith_runtime::tensor::Tensor;
 
 use super::recorder;
+
+/// A data-dependent size in a function that is traced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placeholder {
+    /// The number that stands for it in shapes.
+    pub size: i64,
+    /// Its upper bound; `i64::MAX` if there is none. The lower one is 0.
+    pub most: i64,
+}
+
+/// The data-dependent sizes of the function that this thread traces, so far; none outside of a trace. A decision by such a
+/// number, in the function, is one by its placeholder.
+///
+/// ```
+/// use opsmith_graph::{Graph, InputSpec, data_dependent_sizes};
+/// use opsmith_runtime::DType;
+/// let function = |x: &[opsmith_runtime::Tensor]| {
+///     assert!(data_dependent_sizes().is_empty());
+///     Ok(x[0].clone())
+/// };
+/// Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])])?;
+/// # Ok::<(), opsmith_runtime::Error>(())
+/// ```
+pub fn data_dependent_sizes() -> Vec<Placeholder> {
+    if !internals::is_tracing() {
+        return Vec::new();
+    }
+    recorder::data_dependent_sizes(|size| Placeholder { size: size.example, most: size.most })
+}
 
 /// Whether inference of a call needs elements that a traced function does not have.
 pub(crate) fn depends_on_values(op: &OpDef, args: &[Arg<'_>]) -> bool {
@@ -93,7 +122,7 @@ fn record(
     results: &[(Vec<RunSize>, DType)],
 ) -> Result<Outputs> {
     if recorder::is_inside_region() {
-        return Err(Error::graph(
+        return Err(Error::without_elements(
             "the size of the result depends on elements, which a branch or loop of a graph cannot have",
         )
         .with_help("compute it outside, or keep the size with `where` or a mask"));
@@ -145,7 +174,7 @@ fn described(arg: Arg<'_>) -> Owned {
 fn must_be_known(op: &OpDef, args: &[Arg<'_>]) -> Error {
     let names = op.schema.args.iter().zip(args).filter(|(def, arg)| lacks_elements(def, arg));
     let names: Vec<String> = names.map(|(def, _)| format!("`{}`", def.name)).collect();
-    Error::graph(format!(
+    Error::without_elements(format!(
         "the elements of {} decide the shape of the result, so they must be known when the graph is made",
         names.join(" and ")
     ))

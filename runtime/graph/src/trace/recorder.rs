@@ -365,6 +365,11 @@ pub(crate) fn example(after: usize) -> i64 {
     })
 }
 
+/// The data-dependent sizes that were recorded so far.
+pub(crate) fn data_dependent_sizes<T>(of: impl FnMut(&DataDependentSize) -> T) -> Vec<T> {
+    with(|recorder| recorder.trace.unknown.iter().map(of).collect())
+}
+
 /// Records a data-dependent size.
 pub(crate) fn size_depends_on_data(tensor: &Tensor, dim: usize, example: i64, most: i64) {
     with(|recorder| {

@@ -8,12 +8,13 @@ mod signature;
 mod source;
 mod tensors;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use opsmith_runtime::error::{Error, Result};
 use serde_json::Value;
 
 use crate::errors::damaged;
+use crate::expression::Formula;
 use crate::model::{Argument, Binding, Block, Model, Node, Range, Slot};
 use crate::schema;
 
@@ -46,12 +47,27 @@ pub(crate) fn program(member: &str, program: schema::ExportedProgram) -> Result<
             .iter()
             .map(|(name, bounds)| (name.clone(), range(bounds)))
             .collect(),
+        examples: examples(graph),
         inputs,
         outputs,
         block,
         guards: program.guards_code,
         torch_version: program.torch_version,
     })
+}
+
+/// The values of symbols at which a program was exported.
+fn examples(graph: &schema::Graph) -> BTreeMap<String, i64> {
+    let mut examples = BTreeMap::new();
+    for size in graph.tensor_values.values().flat_map(|meta| &meta.sizes) {
+        if let schema::SymInt::AsExpr(expression) = size
+            && let Some(example) = expression.example()
+            && let Ok(Formula::Symbol(name)) = Formula::parse(&expression.expr_str)
+        {
+            examples.insert(name, example);
+        }
+    }
+    examples
 }
 
 /// The names of the values of a block.

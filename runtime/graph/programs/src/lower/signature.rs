@@ -2,6 +2,7 @@
 //!
 //! In: specifications as JSON unions, and the graph. Out: inputs with their kinds; outputs, and writes to weights.
 
+use opsmith_core::DType;
 use opsmith_runtime::error::{Error, Result};
 use serde_json::Value as Json;
 
@@ -48,7 +49,14 @@ fn input(number: usize, spec: &Json, given: &Json, graph: &schema::Graph) -> Res
                 "as_tensor" => meta()?
                     .map(InputKind::Tensor)
                     .ok_or_else(|| read(format!("there is no shape of `{name}`"))),
-                "as_sym_int" | "as_sym_bool" | "as_sym_float" | "as_custom_obj" => {
+                "as_sym_int" if value.get("as_name").is_some() => Ok(InputKind::Number(DType::I64)),
+                "as_sym_float" if value.get("as_name").is_some() => Ok(InputKind::Number(DType::F64)),
+                "as_sym_bool" if value.get("as_name").is_some() => Ok(InputKind::Number(DType::Bool)),
+                "as_sym_int" | "as_sym_bool" | "as_sym_float" => {
+                    let (kind, value) = union(value).map_err(read)?;
+                    plain(kind, value).map(InputKind::Value).map_err(read)
+                }
+                "as_custom_obj" => {
                     Err(unsupported(format!("input {number}, which is no tensor (`{kind}`),"))
                         .with_help("export the program with this input as a tensor"))
                 }

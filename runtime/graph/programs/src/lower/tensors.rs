@@ -96,6 +96,7 @@ fn check_rank(meta: &TensorMeta) -> Result<(), String> {
 }
 
 /// Dtype, sizes, strides and offset of a weight over its bytes.
+#[derive(Clone)]
 pub(crate) struct TensorLayout {
     pub dtype: DType,
     pub layout: Layout,

@@ -1,0 +1,177 @@
+//! The form in which a program runs: a graph, or calls one after the other.
+//!
+//! In: a source and its inputs. Out: its graph, with sizes unified where calls require it, or the node for which there is none.
+
+use std::sync::Arc;
+
+use opsmith_graph::{Graph, InputSpec, Passes};
+use opsmith_runtime::error::Error;
+use opsmith_runtime::tensor::Tensor;
+
+use crate::errors::ProgramErrors;
+use crate::inputs::{self, ProgramInput};
+use crate::source::{Replaying, Source};
+
+/// A program that can run.
+pub(crate) struct Built {
+    pub form: Form,
+    /// The inputs of each run, in which sizes that must be equal have one name.
+    pub inputs: Vec<ProgramInput>,
+    /// The sizes that must be equal though the file has several names for them.
+    pub equal: Equal,
+}
+
+/// The form in which a program runs.
+pub(crate) enum Form {
+    Graph {
+        graph: Arc<Graph>,
+        /// The versions of weights that the graph holds as constants.
+        versions: Vec<(Tensor, u64)>,
+        /// Whether the program checks sizes.
+        checks_sizes: bool,
+    },
+    /// One call after the other, since this node or input needs elements before the graph is known.
+    Calls(String),
+}
+
+impl Built {
+    /// The form of a program whose file has these mistakes.
+    ///
+    /// # Errors
+    /// Those mistakes, operators that no library has, and nodes that fail.
+    pub fn of(
+        source: &Source,
+        inputs: &[ProgramInput],
+        mut mistakes: Vec<Error>,
+    ) -> Result<Built, ProgramErrors> {
+        mistakes.extend(source.missing());
+        let replay = Replaying::new(source);
+        // Without the right sizes of inputs, no node would be right.
+        let traced = match source.has_sizes() {
+            true if mistakes.is_empty() => Some(trace_with_equal(&replay, source, inputs)),
+            true => {
+                let traced = trace(&replay, inputs.iter().map(ProgramInput::spec));
+                Some(traced.map(|traced| (traced, inputs.to_vec(), Equal::new())))
+            }
+            false => None,
+        };
+        let traced = match traced {
+            Some(Ok(traced)) => Some(traced),
+            Some(Err(errors)) if mistakes.is_empty() || !replay.errors().is_empty() => {
+                mistakes.extend(errors.errors().iter().cloned());
+                None
+            }
+            _ => None,
+        };
+        ProgramErrors::of(mistakes)?;
+        let (traced, inputs, equal) = traced.expect("a program without mistakes was traced");
+        let graph = match traced {
+            Traced::Lacking(place) => return Ok(Built { form: Form::Calls(place), inputs, equal }),
+            Traced::Graph(graph) => graph,
+        };
+        // Weights that no one writes are constants for ever.
+        let (passes, held) = match source.writes() {
+            true => (Passes::all(), Vec::new()),
+            false => (Passes::all().frozen(), source.weights()),
+        };
+        let versions = held.iter().map(|weight| (weight.tensor.clone(), weight.tensor.version())).collect();
+        let graph = Arc::new(graph.optimize(&passes));
+        let form = Form::Graph { graph, versions, checks_sizes: replay.checks_sizes() };
+        Ok(Built { form, inputs, equal })
+    }
+
+    /// Whether no weight was written since.
+    pub fn is_current(&self) -> bool {
+        match &self.form {
+            Form::Graph { versions, .. } => {
+                versions.iter().all(|(weight, version)| weight.version() == *version)
+            }
+            Form::Calls(_) => true,
+        }
+    }
+}
+
+/// The result of a trace.
+pub(crate) enum Traced {
+    Graph(Graph),
+    /// The first node or input that needs elements.
+    Lacking(String),
+}
+
+/// Traces a replay.
+///
+/// # Errors
+/// The mistakes of its nodes, or of tracing.
+pub(crate) fn trace(
+    replay: &Replaying<'_>,
+    specs: impl IntoIterator<Item = InputSpec>,
+) -> Result<Traced, ProgramErrors> {
+    let traced = Graph::trace(|inputs: &[Tensor]| replay.call(inputs), specs);
+    let mut errors = replay.errors();
+    let error = match (traced, replay.lacking()) {
+        (Ok(graph), _) => return Ok(Traced::Graph(graph)),
+        (Err(_), Some(place)) if errors.is_empty() => return Ok(Traced::Lacking(place)),
+        (Err(error), _) => error,
+    };
+    match errors.is_empty() {
+        true => errors.push(error),
+        // Tracing adds the sizes to its error.
+        false => errors.iter_mut().for_each(|refused| {
+            *refused = error.notes().iter().fold(refused.clone(), |refused, note| refused.with_note(note));
+        }),
+    }
+    Err(ProgramErrors::of(errors).expect_err("there is a mistake"))
+}
+
+/// Symbols that must be equal.
+pub(crate) type Equal = Vec<(String, String)>;
+
+/// Traces a replay, if it fails with some of the symbols equal: an exporter may give a size two names where only calls tell
+/// that they are one, as the length of tokens and of their mask. The first pair that leaves the fewest mistakes is taken, and
+/// so on.
+///
+/// # Errors
+/// The mistakes with all symbols apart.
+fn trace_with_equal(
+    replay: &Replaying<'_>,
+    source: &Source,
+    inputs: &[ProgramInput],
+) -> Result<(Traced, Vec<ProgramInput>, Equal), ProgramErrors> {
+    /// More symbols would need too many traces.
+    const MOST_SYMBOLS: usize = 8;
+    let of = |inputs: &[ProgramInput]| trace(replay, inputs.iter().map(ProgramInput::spec));
+    let first = match of(inputs) {
+        Ok(traced) => return Ok((traced, inputs.to_vec(), Equal::new())),
+        Err(errors) => errors,
+    };
+    let (mut known, mut equal, mut least) = (inputs.to_vec(), Equal::new(), first.errors().len());
+    loop {
+        let symbols = inputs::symbols(&known);
+        let mut best = None;
+        if symbols.len() <= MOST_SYMBOLS {
+            for (number, a) in symbols.iter().enumerate() {
+                for b in &symbols[number + 1..] {
+                    // Sizes that differed in the example are not one.
+                    if source.example(a) != source.example(b) {
+                        continue;
+                    }
+                    let Some(unified) = inputs::unified(&known, a, b) else { continue };
+                    match of(&unified) {
+                        Ok(traced) => {
+                            equal.push((a.clone(), b.clone()));
+                            return Ok((traced, unified, equal));
+                        }
+                        Err(errors) if errors.errors().len() < least => {
+                            least = errors.errors().len();
+                            best = Some((unified, (a.clone(), b.clone())));
+                        }
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+        let Some((unified, pair)) = best else { return Err(first) };
+        known = unified;
+        equal.push(pair);
+    }
+}

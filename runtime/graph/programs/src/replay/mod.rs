@@ -1,0 +1,332 @@
+//! Replay: the nodes of a program as calls of operators.
+//!
+//! In: a model, its weights, and input tensors. Out: the results. `Graph::trace` replays a program on meta tensors at
+//! several sizes: integers computed from shapes become formulas, as those of any traced function do. A node that fails
+//! does not end the replay: all mistakes are found, except of nodes that need a failed one. A node that needs elements,
+//! which a traced function does not have, is noted: such a program has no graph.
+
+mod checks;
+mod control;
+mod frame;
+
+use std::cell::{Cell, RefCell};
+
+use opsmith_core::{ArgKind, DType};
+use opsmith_graph::{at_source, data_dependent_sizes};
+use opsmith_runtime::arg::Value;
+use opsmith_runtime::boxed;
+use opsmith_runtime::copy;
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::library::Form;
+use opsmith_runtime::scalar::Scalar;
+use opsmith_runtime::tensor::Tensor;
+
+use crate::errors::unsupported;
+use crate::model::{Argument, Block, Input, InputKind, Model, Node, Output};
+use crate::numbers::{self, Bounds};
+use crate::operators;
+use crate::structural::{self, LayoutNumber, OF_NUMBER, Structural};
+use frame::Frame;
+
+/// A program that can be called.
+pub(crate) struct Replay<'a> {
+    pub model: &'a Model,
+    /// The tensors of inputs that are weights.
+    pub weights: &'a [Option<Tensor>],
+    /// The mistakes of the last replay.
+    pub errors: RefCell<Vec<Error>>,
+    /// Whether a check depends on sizes alone, so that it must be repeated for others.
+    pub checks_sizes: Cell<bool>,
+    /// The first node or input of the last replay that needs elements which a traced function does not have.
+    pub lacking: RefCell<Option<String>>,
+}
+
+impl<'a> Replay<'a> {
+    pub fn new(model: &'a Model, weights: &'a [Option<Tensor>]) -> Replay<'a> {
+        let (errors, checks_sizes, lacking) = Default::default();
+        Replay { model, weights, errors, checks_sizes, lacking }
+    }
+
+    /// Calls the program.
+    ///
+    /// # Errors
+    /// If a node failed; the mistakes are in [`Replay::errors`]. If one lacks elements, [`Replay::lacking`] is set.
+    pub fn call(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        self.errors.borrow_mut().clear();
+        self.lacking.take();
+        let mut given = inputs.iter();
+        let mut values = Vec::with_capacity(self.model.inputs.len());
+        for (input, weight) in self.model.inputs.iter().zip(self.weights) {
+            values.push(match &input.kind {
+                InputKind::Tensor(_) => given.next().cloned().map(Value::Tensor),
+                InputKind::Number(_) => given.next().and_then(|tensor| self.number(input, tensor)),
+                InputKind::Weight { .. } => weight.clone().map(Value::Tensor),
+                InputKind::Value(value) => Some(value.clone()),
+            });
+        }
+        let frame = self.block(&self.model.block, &values, &Bounds::Exact);
+        match (self.errors.borrow().is_empty(), self.lacking.borrow().as_ref()) {
+            (true, None) => {}
+            (true, Some(place)) => return Err(Error::without_elements(format!("elements decide: {place}"))),
+            (false, _) => return Err(stopped()),
+        }
+        let mut outputs = Vec::new();
+        for (number, output) in self.model.outputs.iter().enumerate() {
+            let Output::User(argument) = output else { continue };
+            match frame.value(argument).ok_or_else(stopped)? {
+                Value::Tensor(tensor) => outputs.push(tensor),
+                Value::None => {}
+                other => outputs.push(of_number(other).map_err(|error| {
+                    self.errors.borrow_mut().push(error.with_note(format!("in output {number}")));
+                    stopped()
+                })?),
+            }
+        }
+        for output in &self.model.outputs {
+            let Output::Write { input, value } = output else { continue };
+            let (Some(Some(Value::Tensor(target))), Some(Value::Tensor(value))) =
+                (values.get(*input), frame.at(*value))
+            else {
+                return Err(stopped());
+            };
+            if !target.same(value) {
+                copy::copy(target, value)?;
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// The number that an input is; `None` if it has no elements, or cannot be read.
+    fn number(&self, input: &Input, tensor: &Tensor) -> Option<Value> {
+        match tensor.item() {
+            Ok(number) => Some(as_number(Value::Scalar(number))),
+            Err(error) if error.lacks_elements() => {
+                self.note_lacking(|| format!("the number `{}`, an input", input.name));
+                None
+            }
+            Err(error) => {
+                self.errors.borrow_mut().push(error.with_note(format!("for the input `{}`", input.name)));
+                None
+            }
+        }
+    }
+
+    fn note_lacking(&self, text: impl FnOnce() -> String) {
+        self.lacking.borrow_mut().get_or_insert_with(text);
+    }
+
+    /// Calls the nodes of a block, whose inputs have these bounds.
+    fn block(&self, block: &Block, inputs: &[Option<Value>], bounds: &Bounds) -> Frame {
+        let mut frame = Frame::new(block, inputs, bounds);
+        for node in &block.nodes {
+            let before = self.errors.borrow().len();
+            let (lacking, sizes) = (self.lacking.borrow().is_some(), data_dependent_sizes().len());
+            let made = at_source(&node.source.place, || self.node(node, &frame));
+            let bound = made.and_then(|results| match results {
+                Some(results) => {
+                    let depends = data_dependent_sizes().len() != sizes || frame.is_inexact(node);
+                    let bounds = if depends { bounds_of(node, &frame, &results) } else { Bounds::Exact };
+                    frame.bind(node, results, &bounds)
+                }
+                None if frame.lacks(node) || operators::known(&node.target).is_err() => Ok(()),
+                None if self.lacking.borrow().is_some() => Ok(()),
+                None => Err(Error::argument("a number or tensor is expected, and another value is given")),
+            });
+            let place = || format!("the node `{}` ({}), written in {}", node.name, node.target, node.source);
+            match bound {
+                Ok(()) => {}
+                Err(error) if error.lacks_elements() => self.note_lacking(place),
+                // The nodes of a block inside have reported their errors.
+                Err(_) if self.errors.borrow().len() > before => {}
+                Err(_) if !lacking && self.lacking.borrow().is_some() => {}
+                Err(error) => self.errors.borrow_mut().push(error.with_note(format!("in {}", place()))),
+            }
+        }
+        frame
+    }
+
+    /// The results of a block, all of which are tensors; `inexact` if sizes of the inputs depend on elements.
+    fn tensors(&self, block: &Block, inputs: &[Tensor], inexact: bool) -> Result<Vec<Tensor>> {
+        let inputs: Vec<Option<Value>> =
+            inputs.iter().map(|input| Some(Value::Tensor(input.clone()))).collect();
+        if inputs.len() != block.inputs.len() {
+            let text = format!("a block takes {} values, and gets {}", block.inputs.len(), inputs.len());
+            return Err(Error::argument(text));
+        }
+        let bounds = if inexact { Bounds::Any } else { Bounds::Exact };
+        let frame = self.block(block, &inputs, &bounds);
+        let outputs = block.outputs.iter().map(|output| match frame.value(output) {
+            Some(Value::Tensor(tensor)) => Ok(tensor),
+            Some(other) => Err(unsupported(format!("a block that returns {}", other.as_arg().kind()))),
+            None => Err(stopped()),
+        });
+        outputs.collect()
+    }
+
+    /// The results of a node; `None` if an argument is that of a failed one, its operator is reported as missing, or it lacks
+    /// elements.
+    fn node(&self, node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
+        if let Some(function) = numbers::find(&node.target) {
+            let Some((args, _)) = frame.arguments(node) else { return Ok(None) };
+            return match function(&args) {
+                Some(value) => Ok(Some(vec![value])),
+                None => Err(Error::value(format!("{}({}) has no value", node.target, text(&args)))),
+            };
+        }
+        match structural::find(&node.target) {
+            Some(Structural::Operator(target)) => call(target, node, frame),
+            Some(structural) => self.structural(structural, node, frame),
+            None => call(&node.target, node, frame),
+        }
+    }
+
+    fn structural(&self, act: Structural, node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
+        match act {
+            Structural::Branch => self.branch(node, frame),
+            Structural::Loop => self.repeat(node, frame),
+            Structural::Map => self.map(node, frame),
+            Structural::Scan => self.scan(node, frame),
+            Structural::Inline { before, after } => self.inline(node, frame, before, after),
+            Structural::AssertTruth | Structural::AssertRange if frame.is_inexact(node) => {
+                assert_of_elements(act, node, frame)
+            }
+            _ => {
+                let Some((args, named)) = frame.arguments(node) else { return Ok(None) };
+                let given = |position: usize, name: &str| {
+                    let by_name = named.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+                    args.get(position).or(by_name)
+                };
+                match act {
+                    Structural::Layout(number) => {
+                        checks::layout_number(number, given(0, "self"), given(1, "dim"))
+                            .map(|value| Some(vec![value]))
+                    }
+                    Structural::AssertTruth => {
+                        self.checks_sizes.set(true);
+                        checks::assert_truth(given(0, "self"), given(1, "assert_msg"))
+                    }
+                    Structural::AssertRange => {
+                        self.checks_sizes.set(true);
+                        checks::assert_range(given(0, "size"), given(1, "min"), given(2, "max"))
+                    }
+                    _ => checks::assert_metadata(given(0, "a"), given(1, "size"), given(3, "dtype")),
+                }
+            }
+        }
+    }
+}
+
+/// A check of a number that depends on elements: it holds for all values within the number's bounds.
+///
+/// # Errors
+/// If it may not hold, so that the check needs elements.
+fn assert_of_elements(act: Structural, node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
+    let bounds = node.args.first().map(|argument| frame.bounds(argument));
+    let holds = match (act, bounds) {
+        (Structural::AssertTruth, Some(Bounds::Between(Value::Bool(least), _))) => least,
+        (Structural::AssertRange, Some(Bounds::Between(least, most))) => {
+            let Some((_, named)) = frame.arguments(node) else { return Ok(None) };
+            let given = |name: &str| named.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+            let check = |number| checks::assert_range(Some(number), given("min"), given("max"));
+            check(&least).is_ok() && check(&most).is_ok()
+        }
+        _ => false,
+    };
+    match holds {
+        true => Ok(Some(Vec::new())),
+        false => Err(Error::without_elements("a check of the program depends on elements")),
+    }
+}
+
+/// The bounds of the results of a node that depends on elements.
+fn bounds_of(node: &Node, frame: &Frame, results: &[Value]) -> Bounds {
+    if numbers::find(&node.target).is_some() {
+        let operand = |argument: &Argument| Some((frame.value(argument)?, frame.bounds(argument)));
+        let operands: Option<Vec<(Value, Bounds)>> = node.args.iter().map(operand).collect();
+        return operands.map_or(Bounds::Any, |operands| numbers::bounds(&node.target, &operands));
+    }
+    let is_size = structural::find(&node.target) == Some(Structural::Layout(LayoutNumber::Size));
+    if let (true, [Value::Int(size)]) = (is_size, results) {
+        // Several may be the same number.
+        let sizes = data_dependent_sizes().into_iter().filter(|known| known.size == *size);
+        return match sizes.map(|known| known.most).max() {
+            Some(most) => Bounds::Between(Value::Int(0), Value::Int(most)),
+            None => Bounds::Any,
+        };
+    }
+    Bounds::Any
+}
+
+/// Makes a tensor of a number of the block that is given for one.
+fn as_tensor(value: &mut Value, argument: &Argument, takes_tensor: bool) -> Result<()> {
+    let is_number = matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));
+    if takes_tensor && is_number && matches!(argument, Argument::Slot(_)) {
+        *value = Value::Tensor(of_number(value.clone())?);
+    }
+    Ok(())
+}
+
+/// A number as a tensor.
+///
+/// # Errors
+/// If it is no number, or no library makes such tensors.
+fn of_number(value: Value) -> Result<Tensor> {
+    let dtype = match &value {
+        Value::Int(_) => DType::I64,
+        Value::Float(_) => DType::F64,
+        Value::Bool(_) => DType::Bool,
+        other => return Err(unsupported(format!("an output that is {}", other.as_arg().kind()))),
+    };
+    let (op, _) = operators::find(OF_NUMBER)?;
+    match boxed::call_definition(op, &[value], &[("dtype", Value::DType(dtype))])?.pop() {
+        Some(Value::Tensor(tensor)) => Ok(tensor),
+        _ => Err(unsupported("an operator that makes no tensor of a number")),
+    }
+}
+
+/// The error that ends a replay whose mistakes are in the list.
+fn stopped() -> Error {
+    Error::graph("a node of the program failed")
+}
+
+/// Calls an operator.
+fn call(target: &str, node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
+    let Ok((op, form)) = operators::find(target) else { return Ok(None) };
+    let Some((mut args, mut named)) = frame.arguments(node) else { return Ok(None) };
+    // A number of the program may differ from run to run: as a tensor it is a result of a call, no constant.
+    for (position, (value, argument)) in args.iter_mut().zip(&node.args).enumerate() {
+        let takes_tensor = op.schema.args.get(position).is_some_and(|arg| arg.ty.kind == ArgKind::Tensor);
+        as_tensor(value, argument, takes_tensor)?;
+    }
+    for ((name, value), (_, argument)) in named.iter_mut().zip(&node.named) {
+        let mut args = op.schema.args.iter();
+        let takes_tensor = args.any(|arg| arg.name == *name && arg.ty.kind == ArgKind::Tensor);
+        as_tensor(value, argument, takes_tensor)?;
+    }
+    let results = match (form, op.forms.inplace) {
+        (Form::Functional, _) => boxed::call_definition(op, &args, &named)?,
+        (Form::Inplace, Some(name)) => boxed::call(op.library, name, &args, &named)?,
+        _ => return Err(unsupported("a form that writes to `out`")),
+    };
+    Ok(Some(results.into_iter().map(as_number).collect()))
+}
+
+/// A value in which a number is one of Python's kinds, as the functions of numbers take it.
+fn as_number(value: Value) -> Value {
+    match value {
+        Value::Scalar(Scalar::Bool(truth)) => Value::Bool(truth),
+        Value::Scalar(Scalar::Int(number)) => Value::Int(number),
+        Value::Scalar(Scalar::Float(number)) => Value::Float(number),
+        other => other,
+    }
+}
+
+fn text(args: &[Value]) -> String {
+    let each = args.iter().map(|arg| match arg {
+        Value::Int(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Bool(truth) => truth.to_string(),
+        other => other.as_arg().kind().to_owned(),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,140 @@
+"""Exports small programs whose nodes depend on elements, numbers or conditions, with PyTorch's results at several sizes.
+
+    python tests/data/programs/record.py
+
+writes NAME.pt2 and NAME.npz beside this file. With PyTorch 2.6 or 2.7 it writes `old` alone, whose weights are pickled.
+"""
+
+import io
+import os
+import sys
+import zipfile
+
+import numpy as np
+import torch
+from torch.export import Dim, export
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PREFIXES = [HERE + os.sep, os.path.dirname(os.path.dirname(torch.__file__)) + os.sep]
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def first_rows(x, count):
+    """The sum of the first rows; how many is an element."""
+    rows = count.item()
+    torch._check(rows >= 1)
+    torch._check(rows <= x.shape[0])
+    return x[:rows].sum(0) + torch.arange(rows).sum(), rows + 1
+
+
+def positives(x):
+    """Sizes that elements decide, within bounds that the exporter checks."""
+    return x[x > 0].sum() + x.nonzero().shape[0], x.unique()
+
+
+def scans(x):
+    from torch._higher_order_ops import map as map_rows
+    from torch._higher_order_ops import scan
+
+    state, sums = scan(lambda state, row: (state + row, (state * row).sin()), torch.zeros(3), x)
+    return state, sums, map_rows(lambda row: row.cos() * 2, x)
+
+
+def repeated(x, times):
+    """A number as an input."""
+    return x * times, x.repeat(times, 1)
+
+
+def slopes(ids, mask):
+    """The batch of the mask is one size with that of the tokens only by an expanded addition."""
+    past = mask.cumsum(-1)[:, None, :] * torch.tensor([0.5, 0.25])[:, None]
+    bias = past.reshape(mask.shape[0] * 2, 1, -1).view(ids.shape[0], -1, 1, ids.shape[1])
+    heads = ids.float()[:, None, :, None].expand(-1, 2, -1, 3)
+    return torch.nn.functional.scaled_dot_product_attention(heads, heads, heads, attn_mask=bias.expand(-1, -1, ids.shape[1], -1))
+
+
+def window(x):
+    """Positions from the end of a table, so that the size has a bound."""
+    table = torch.arange(1 - 64, 1).float()
+    return x + table[64 - x.shape[1] :] + x.shape[0]
+
+
+class Old(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(4, 8)
+        self.norm = torch.nn.BatchNorm1d(8)
+        self.last = torch.nn.Linear(8, 3)
+        self.tied = self.first
+        self.register_buffer("scale", torch.tensor([2.0]))
+        self.offset = torch.tensor([1.0, 2.0, 3.0])
+
+    def forward(self, x):
+        return self.last(torch.relu(self.norm(self.first(x)))) * self.scale + self.offset
+
+
+def rows(*sizes):
+    generator = torch.Generator().manual_seed(len(sizes))
+    return [torch.randn(*size, generator=generator) for size in sizes]
+
+
+def ids(*sizes):
+    return [torch.arange(batch * length).reshape(batch, length) % 7 for batch, length in sizes]
+
+
+SIZES = [(4, 3), (2, 3), (9, 3), (5, 3)]
+TOKENS = [(2, 5), (3, 4), (2, 9), (5, 6)]
+ALL = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}
+PROGRAMS = {
+    "first_rows": (first_rows, [(x, torch.tensor(n)) for x, n in zip(rows(*SIZES), [3, 2, 9, 1])], ({0: Dim.DYNAMIC}, None)),
+    "positives": (positives, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
+    "scans": (scans, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
+    "repeated": (repeated, list(zip(rows(*SIZES), [3, 2, 5, 4])), ({0: Dim.DYNAMIC}, Dim.DYNAMIC)),
+    "slopes": (slopes, [(i, torch.ones_like(i)) for i in ids(*TOKENS)], (ALL, ALL)),
+    "window": (window, [(x,) for x in rows((2, 7), (3, 64), (2, 9), (5, 2))], (ALL,)),
+}
+
+
+def save(name, program, cases):
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    with zipfile.ZipFile(buffer) as source, zipfile.ZipFile(os.path.join(HERE, f"{name}.pt2"), "w") as target:
+        for member in source.namelist():
+            data = source.read(member)
+            if member.endswith(".json"):
+                for prefix in PREFIXES:
+                    data = data.replace(prefix.encode(), b"")
+            target.writestr(zipfile.ZipInfo(member), data)
+    arrays = {}
+    module = program.module()
+    for number, case in enumerate(cases):
+        for position, value in enumerate(case):
+            arrays[f"case{number}.in{position}"] = np.asarray(value)
+        results = module(*case)
+        results = results if isinstance(results, tuple) else (results,)
+        for position, value in enumerate(results):
+            arrays[f"case{number}.out{position}"] = np.asarray(value.detach() if torch.is_tensor(value) else value)
+    np.savez(os.path.join(HERE, f"{name}.npz"), **arrays)
+    print(name, len(cases))
+
+
+def main():
+    torch.manual_seed(0)
+    if torch.__version__ < "2.8":
+        cases = [(x,) for x in rows((5, 4), (2, 4), (9, 4), (3, 4))]
+        save("old", export(Old().eval(), cases[0], dynamic_shapes=({0: Dim("batch", max=64)},)), cases)
+        return
+    for name, (function, cases, shapes) in PROGRAMS.items():
+        save(name, export(Function(function), cases[0], dynamic_shapes=(shapes,), strict=False), cases)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
