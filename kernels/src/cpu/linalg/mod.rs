@@ -5,6 +5,7 @@
 
 pub(super) mod blocked;
 mod by_reals;
+mod grouped;
 pub(super) mod innermost;
 mod narrow;
 pub(super) mod panels;
@@ -21,6 +22,7 @@ use super::lanes::sum_terms;
 use super::simd::widest_over;
 use crate::math::{Number, conj};
 
+pub use grouped::grouped_mm;
 pub(super) use product::row_major;
 pub use product::{Matrix, MatrixMut, Multiply};
 
