@@ -46,10 +46,15 @@ pub fn grouped_mm<T: Multiply>(
     };
     let ends: Scratch<i64> = offs.iter().collect();
     let ascending = ends.windows(2).all(|pair| pair[0] <= pair[1]);
-    if !ascending || ends.first().is_some_and(|first| *first < 0) || ends.last().is_some_and(|last| *last > length)
+    if !ascending
+        || ends.first().is_some_and(|first| *first < 0)
+        || ends.last().is_some_and(|last| *last > length)
     {
-        return Err(Error::value(format!("the ends of groups are {:?}, and must ascend from 0 to {length}", &ends[..]))
-            .with_help("`offs` is a cumulative sum of the groups' sizes"));
+        return Err(Error::value(format!(
+            "the ends of groups are {:?}, and must ascend from 0 to {length}",
+            &ends[..]
+        ))
+        .with_help("`offs` is a cumulative sum of the groups' sizes"));
     }
     let mut start = 0;
     for (group, &end) in ends.iter().enumerate() {
@@ -60,7 +65,14 @@ pub fn grouped_mm<T: Multiply>(
 }
 
 /// The offset of a group's part and its sizes.
-fn part(axes: [(i64, i64); 2], stack: i64, divided: Divided, group: usize, start: i64, end: i64) -> (i64, [i64; 2]) {
+fn part(
+    axes: [(i64, i64); 2],
+    stack: i64,
+    divided: Divided,
+    group: usize,
+    start: i64,
+    end: i64,
+) -> (i64, [i64; 2]) {
     let [(rows, row), (columns, column)] = axes;
     match divided {
         Divided::Rows => (start * row, [end - start, columns]),
@@ -105,8 +117,6 @@ fn clear_rest<T: Multiply>(out: &mut ViewMut<'_, T>, divided: Divided, start: i6
     let (offset, sizes) = part(axes, 0, divided, 0, start, end);
     let strides = [axes[0].1, axes[1].1];
     // SAFETY: the part lies inside the output, and no other view of it is used.
-    let mut rest = unsafe {
-        ViewMut::from_raw(out.as_mut_ptr().offset(offset as isize), &sizes, &strides)
-    };
+    let mut rest = unsafe { ViewMut::from_raw(out.as_mut_ptr().offset(offset as isize), &sizes, &strides) };
     rest.write((0..sizes[0] * sizes[1]).map(|_| T::from_compute(T::Compute::ZERO)))
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use opsmith_graph::{Graph, InputSpec, Passes};
+use opsmith_graph::{BufferKind, Graph, InputSpec, Passes};
 use opsmith_runtime::error::Error;
 use opsmith_runtime::tensor::Tensor;
 
@@ -50,7 +50,7 @@ impl Built {
         let traced = match source.has_sizes() {
             true if mistakes.is_empty() => Some(trace_with_equal(&replay, source, inputs)),
             true => {
-                let traced = trace(&replay, inputs.iter().map(ProgramInput::spec));
+                let traced = trace(&replay, inputs.iter().map(|input| input.spec(source.device())));
                 Some(traced.map(|traced| (traced, inputs.to_vec(), Equal::new())))
             }
             false => None,
@@ -69,13 +69,12 @@ impl Built {
             Traced::Lacking(place) => return Ok(Built { form: Form::Calls(place), inputs, equal }),
             Traced::Graph(graph) => graph,
         };
-        // Weights that no one writes are constants for ever.
-        let (passes, held) = match source.writes() {
-            true => (Passes::all(), Vec::new()),
-            false => (Passes::all().frozen(), source.weights()),
-        };
-        let versions = held.iter().map(|weight| (weight.tensor.clone(), weight.tensor.version())).collect();
-        let graph = Arc::new(graph.optimize(&passes));
+        // Weights that the program does not write itself are constants until others write them.
+        let written = written(&graph);
+        let held = source.weights().into_iter().map(|weight| weight.tensor);
+        let held = held.filter(|weight| !written.iter().any(|buffer| buffer.shares_storage(weight)));
+        let versions = held.map(|weight| (weight.clone(), weight.version())).collect();
+        let graph = Arc::new(graph.optimize(&Passes::all().frozen()));
         let form = Form::Graph { graph, versions, checks_sizes: replay.checks_sizes() };
         Ok(Built { form, inputs, equal })
     }
@@ -89,6 +88,20 @@ impl Built {
             Form::Calls(_) => true,
         }
     }
+}
+
+/// The constants that a graph writes, as a cache of keys and values.
+fn written(graph: &Graph) -> Vec<Tensor> {
+    let mut written = Vec::new();
+    for node in graph.nodes() {
+        node.for_each_write(&mut |id| {
+            let buffer = graph.tensors()[id.0 as usize].buffer;
+            if let BufferKind::Constant(whole) = &graph.buffers()[buffer.0 as usize].kind {
+                written.push(whole.clone());
+            }
+        });
+    }
+    written
 }
 
 /// The result of a trace.
@@ -139,7 +152,7 @@ fn trace_with_equal(
 ) -> Result<(Traced, Vec<ProgramInput>, Equal), ProgramErrors> {
     /// More symbols would need too many traces.
     const MOST_SYMBOLS: usize = 8;
-    let of = |inputs: &[ProgramInput]| trace(replay, inputs.iter().map(ProgramInput::spec));
+    let of = |inputs: &[ProgramInput]| trace(replay, inputs.iter().map(|input| input.spec(source.device())));
     let first = match of(inputs) {
         Ok(traced) => return Ok((traced, inputs.to_vec(), Equal::new())),
         Err(errors) => errors,

@@ -9,6 +9,7 @@ use std::fmt;
 
 use opsmith_core::DType;
 use opsmith_graph::{Dim, InputSpec};
+use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, ErrorKind, Result, ShapeText};
 use opsmith_runtime::tensor::Tensor;
 
@@ -76,15 +77,15 @@ impl ProgramInput {
         ProgramInput { name, dtype: spec.dtype, sizes: spec.dims.iter().map(size).collect() }
     }
 
-    /// The specification for tracing.
-    pub(crate) fn spec(&self) -> InputSpec {
+    /// The specification for tracing on a device.
+    pub(crate) fn spec(&self, device: Device) -> InputSpec {
         let dim = |size: &ProgramSize| match size {
             ProgramSize::Fixed(size) => Dim::Fixed(*size),
             ProgramSize::Symbol { name, multiple_of, least, most } => {
                 Dim::Symbol { name: name.clone(), multiple_of: *multiple_of, least: *least, most: *most }
             }
         };
-        InputSpec::new(self.dtype, self.sizes.iter().map(dim)).named(self.name.clone())
+        InputSpec::new(self.dtype, self.sizes.iter().map(dim)).named(self.name.clone()).on(device)
     }
 }
 
@@ -208,8 +209,8 @@ fn size(formula: &Formula, known: Option<&Formula>, ranges: &BTreeMap<String, Ra
 /// Checks tensors for a run.
 ///
 /// # Errors
-/// If one has another dtype or shape than the program takes, or a size is out of bounds.
-pub(crate) fn check<T: Borrow<Tensor>>(inputs: &[ProgramInput], given: &[T]) -> Result<()> {
+/// If one has another dtype or shape than the program takes, is on another device, or a size is out of bounds.
+pub(crate) fn check<T: Borrow<Tensor>>(inputs: &[ProgramInput], given: &[T], device: Device) -> Result<()> {
     if inputs.len() != given.len() {
         let names: Vec<String> = inputs.iter().map(ProgramInput::to_string).collect();
         let text = format!("the program takes {} inputs, and got {}", inputs.len(), given.len());
@@ -218,15 +219,7 @@ pub(crate) fn check<T: Borrow<Tensor>>(inputs: &[ProgramInput], given: &[T]) -> 
     let mut values: BTreeMap<&str, (i64, &str, usize)> = BTreeMap::new();
     for (input, tensor) in inputs.iter().zip(given) {
         let tensor = tensor.borrow();
-        if tensor.dtype() != input.dtype {
-            let text = format!(
-                "input `{}` is {}, and the program takes {}",
-                input.name,
-                tensor.dtype(),
-                input.dtype
-            );
-            return Err(Error::new(ErrorKind::DType, text).with_help("convert it before the run"));
-        }
+        check_elements(input, tensor, device)?;
         let misfit = |problem: String| {
             let text =
                 format!("input `{}` has the shape {}: {problem}", input.name, ShapeText(tensor.shape()));
@@ -265,6 +258,23 @@ pub(crate) fn check<T: Borrow<Tensor>>(inputs: &[ProgramInput], given: &[T]) -> 
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Checks the dtype and the device of a tensor for a run.
+///
+/// # Errors
+/// If the program takes another dtype, or is on another device.
+fn check_elements(input: &ProgramInput, tensor: &Tensor, device: Device) -> Result<()> {
+    let ProgramInput { name, dtype, .. } = input;
+    if tensor.dtype() != *dtype {
+        let text = format!("input `{name}` is {}, and the program takes {dtype}", tensor.dtype());
+        return Err(Error::new(ErrorKind::DType, text).with_help("convert it before the run"));
+    }
+    if tensor.device() != device {
+        let text = format!("input `{name}` is on {}, and the program on {device}", tensor.device());
+        return Err(Error::device(text).with_help("move it to that device before the run: `to_device`"));
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use opsmith_graph::{Dim, Graph, InputSpec};
 use opsmith_onnx::OnnxModel;
 use opsmith_runtime::autograd::no_grad;
+use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
@@ -29,7 +30,8 @@ use crate::weights;
 
 /// A program that `torch.export.save` wrote, or a model in ONNX's format.
 ///
-/// It runs on the host, whatever device it was exported for. Buffers that it writes keep their values from run to run.
+/// It runs on the host, whatever device it was exported for, or on the device that it was moved to ([`Program::move_to`]).
+/// Buffers that it writes keep their values from run to run.
 pub struct Program {
     source: Source,
     inputs: Vec<ProgramInput>,
@@ -111,7 +113,8 @@ impl Program {
         let (mut inputs, mut mistakes) = inputs::of(&model);
         ranges::narrow(&mut inputs, &model.guards, &|symbol| model.examples.get(symbol).copied());
         mistakes.extend(found.mistakes);
-        Ok(Program::new(Source::Exported { model, weights: found.of_inputs }, inputs, mistakes))
+        let source = Source::Exported { model, weights: found.of_inputs, device: Device::CPU };
+        Ok(Program::new(source, inputs, mistakes))
     }
 
     /// The inputs of each run, in order.
@@ -158,9 +161,43 @@ impl Program {
         let only = |error: Error| ProgramErrors::of(vec![error]).expect_err("there is a mistake");
         let checkpoint = Checkpoint::open(path.as_ref()).map_err(only)?;
         self.source.replace_weights(&checkpoint)?;
+        self.forget();
+        Ok(())
+    }
+
+    /// Moves the weights to a device: each run computes there, takes inputs there and leaves its results there. Devices that the
+    /// program names itself count as this one. The moved weights require no gradients.
+    ///
+    /// ```no_run
+    /// # use opsmith_programs::Program;
+    /// # fn main() -> opsmith_runtime::Result<()> {
+    /// # let x = opsmith_runtime::Tensor::of(&[1.0f32]);
+    /// let mut program = Program::load("model.pt2")?;
+    /// let device = opsmith_runtime::Device::cuda(0);
+    /// program.move_to(device)?;
+    /// let outputs = program.run(&[&x.to_device(device)?])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the device does not exist, its memory is exhausted, or the program is an ONNX model, which runs on the host. Then the
+    /// weights stay.
+    pub fn move_to(&mut self, device: Device) -> Result<()> {
+        self.source.move_to(device)?;
+        self.forget();
+        Ok(())
+    }
+
+    /// The device of weights, inputs and results.
+    pub fn device(&self) -> Device {
+        self.source.device()
+    }
+
+    /// Discards the facts about former weights.
+    fn forget(&mut self) {
         *self.built.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         self.checked.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
-        Ok(())
     }
 
     /// The version of PyTorch that wrote the program, if the file says it.
@@ -268,7 +305,7 @@ impl Program {
     }
 
     fn check_inputs<T: Borrow<Tensor>>(&self, inputs: &[ProgramInput], given: &[T]) -> Result<()> {
-        inputs::check(inputs, given)?;
+        inputs::check(inputs, given, self.device())?;
         let size = |name: &str, dim: Option<usize>| {
             let input = self.inputs.iter().position(|input| input.name == name)?;
             let given = given[input].borrow();
@@ -297,7 +334,9 @@ impl Program {
             return Ok(());
         }
         let spec = |(input, shape): (&ProgramInput, &Vec<i64>)| {
-            InputSpec::new(input.dtype, shape.iter().map(|size| Dim::Fixed(*size))).named(input.name.clone())
+            InputSpec::new(input.dtype, shape.iter().map(|size| Dim::Fixed(*size)))
+                .named(input.name.clone())
+                .on(self.device())
         };
         let replay = Replaying::new(&self.source);
         let traced = form::trace(&replay, self.inputs.iter().zip(&shapes).map(spec));

@@ -9,22 +9,24 @@ use std::io::Read as _;
 use std::path::Path;
 
 use opsmith_onnx::OnnxModel;
+use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::tensor::Tensor;
 
 use crate::checkpoint::Checkpoint;
-use crate::errors::ProgramErrors;
+use crate::errors::{ProgramErrors, unsupported};
 use crate::inputs;
-use crate::model::{InputKind, Model, Output, WeightKind};
+use crate::model::{InputKind, Model, WeightKind};
 use crate::operators;
 use crate::replay::Replay;
 
 /// The program of a file.
 pub(crate) enum Source {
-    /// A program that `torch.export.save` wrote, with the tensors of inputs that are weights.
+    /// A program that `torch.export.save` wrote, with the tensors of inputs that are weights, all on one device.
     Exported {
         model: Model,
         weights: Vec<Option<Tensor>>,
+        device: Device,
     },
     Onnx(OnnxModel),
 }
@@ -48,7 +50,7 @@ pub(crate) fn is_model(path: &Path) -> bool {
 impl Source {
     pub fn weights(&self) -> Vec<Weight<'_>> {
         match self {
-            Source::Exported { model, weights } => {
+            Source::Exported { model, weights, .. } => {
                 let mut found = Vec::new();
                 for (input, tensor) in model.inputs.iter().zip(weights) {
                     if let (InputKind::Weight { name, kind, .. }, Some(tensor)) = (&input.kind, tensor) {
@@ -93,14 +95,17 @@ impl Source {
         drop(weights);
         ProgramErrors::of(mistakes)?;
         match self {
-            Source::Exported { model, weights } => {
-                for (input, weight) in model.inputs.iter().zip(weights) {
+            Source::Exported { model, weights, device } => {
+                for (input, weight) in model.inputs.iter().zip(weights.iter_mut()) {
                     if let InputKind::Weight { name, .. } = &input.kind
                         && let Some(tensor) = new.get(name)
                     {
                         *weight = Some(tensor.clone());
                     }
                 }
+                let moved = moved(weights, *device);
+                *weights =
+                    moved.map_err(|error| ProgramErrors::of(vec![error]).expect_err("there is a mistake"))?;
             }
             Source::Onnx(model) => {
                 let replaced = model.replace_weights(|name, _| new.get(name).cloned());
@@ -142,15 +147,51 @@ impl Source {
         }
     }
 
-    /// Whether runs write weights.
-    pub fn writes(&self) -> bool {
+    /// The device of weights, inputs and results.
+    pub fn device(&self) -> Device {
         match self {
-            Source::Exported { model, .. } => {
-                model.outputs.iter().any(|output| matches!(output, Output::Write { .. }))
-            }
-            Source::Onnx(_) => false,
+            Source::Exported { device, .. } => *device,
+            Source::Onnx(_) => Device::CPU,
         }
     }
+
+    /// Moves the weights to a device, on which each run computes; after an error none.
+    ///
+    /// # Errors
+    /// If the device does not exist, its memory is exhausted, or the program is an ONNX model.
+    pub fn move_to(&mut self, target: Device) -> Result<()> {
+        match self {
+            Source::Exported { weights, device, .. } => {
+                *weights = moved(weights, target)?;
+                *device = target;
+                Ok(())
+            }
+            Source::Onnx(_) if target == Device::CPU => Ok(()),
+            Source::Onnx(_) => Err(unsupported(format!("an ONNX model on {target}"))
+                .with_help("run it on the CPU, or export the module by `torch.export`")),
+        }
+    }
+}
+
+/// Tensors on a device; tied ones stay tied.
+fn moved(tensors: &[Option<Tensor>], device: Device) -> Result<Vec<Option<Tensor>>> {
+    let mut known: Vec<(&Tensor, Tensor)> = Vec::new();
+    let mut moved = Vec::with_capacity(tensors.len());
+    for tensor in tensors {
+        let Some(tensor) = tensor else {
+            moved.push(None);
+            continue;
+        };
+        let copy = match known.iter().find(|(old, _)| old.same(tensor)) {
+            Some((_, copy)) => copy.clone(),
+            None if tensor.device() == device => tensor.clone(),
+            // A tensor that requires a gradient stays the leaf of it.
+            None => tensor.detach().to_device(device)?,
+        };
+        known.push((tensor, copy.clone()));
+        moved.push(Some(copy));
+    }
+    Ok(moved)
 }
 
 /// A program that can be called, with the mistakes of its last call.
@@ -162,7 +203,9 @@ pub(crate) enum Replaying<'a> {
 impl<'a> Replaying<'a> {
     pub fn new(source: &'a Source) -> Replaying<'a> {
         match source {
-            Source::Exported { model, weights } => Replaying::Exported(Replay::new(model, weights)),
+            Source::Exported { model, weights, device } => {
+                Replaying::Exported(Replay::new(model, weights, *device))
+            }
             Source::Onnx(model) => Replaying::Onnx { model, errors: RefCell::default() },
         }
     }

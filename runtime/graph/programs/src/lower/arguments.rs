@@ -115,7 +115,7 @@ pub(super) fn plain(kind: &str, value: &Json) -> Result<Value, String> {
             tensors::strided(integer(value)?)?;
             Value::MemoryLayout(MemoryLayout::Strided)
         }
-        // A program runs on the host, wherever it was exported.
+        // The replay puts the device of the run in its place.
         "as_device" => Value::Device(Device::CPU),
         "as_sym_floats" | "as_sym_bools" => {
             return Err(format!("lists of kind `{kind}` are not supported"));

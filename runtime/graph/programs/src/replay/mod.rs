@@ -16,6 +16,7 @@ use opsmith_graph::{at_source, data_dependent_sizes};
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::boxed;
 use opsmith_runtime::copy;
+use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::library::Form;
 use opsmith_runtime::scalar::Scalar;
@@ -33,6 +34,8 @@ pub(crate) struct Replay<'a> {
     pub model: &'a Model,
     /// The tensors of inputs that are weights.
     pub weights: &'a [Option<Tensor>],
+    /// The device of all tensors, in place of those that the program names.
+    pub device: Device,
     /// The mistakes of the last replay.
     pub errors: RefCell<Vec<Error>>,
     /// Whether a check depends on sizes alone, so that it must be repeated for others.
@@ -42,9 +45,9 @@ pub(crate) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    pub fn new(model: &'a Model, weights: &'a [Option<Tensor>]) -> Replay<'a> {
+    pub fn new(model: &'a Model, weights: &'a [Option<Tensor>], device: Device) -> Replay<'a> {
         let (errors, checks_sizes, lacking) = Default::default();
-        Replay { model, weights, errors, checks_sizes, lacking }
+        Replay { model, weights, device, errors, checks_sizes, lacking }
     }
 
     /// Calls the program.
@@ -76,7 +79,7 @@ impl<'a> Replay<'a> {
             match frame.value(argument).ok_or_else(stopped)? {
                 Value::Tensor(tensor) => outputs.push(tensor),
                 Value::None => {}
-                other => outputs.push(of_number(other).map_err(|error| {
+                other => outputs.push(self.of_number(other).map_err(|error| {
                     self.errors.borrow_mut().push(error.with_note(format!("in output {number}")));
                     stopped()
                 })?),
@@ -174,9 +177,69 @@ impl<'a> Replay<'a> {
             };
         }
         match structural::find(&node.target) {
-            Some(Structural::Operator(target)) => call(target, node, frame),
+            Some(Structural::Operator(target)) => self.operator(target, node, frame),
             Some(structural) => self.structural(structural, node, frame),
-            None => call(&node.target, node, frame),
+            None => self.operator(&node.target, node, frame),
+        }
+    }
+
+    /// Calls an operator.
+    fn operator(&self, target: &str, node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
+        let Ok((op, form)) = operators::find(target) else { return Ok(None) };
+        let Some((mut args, mut named)) = frame.arguments(node) else { return Ok(None) };
+        for arg in args.iter_mut().chain(named.iter_mut().map(|(_, arg)| arg)) {
+            if let Value::Device(device) = arg {
+                *device = self.device;
+            }
+        }
+        // A number of the program may differ from run to run: as a tensor it is a result of a call, no constant.
+        for (position, (value, argument)) in args.iter_mut().zip(&node.args).enumerate() {
+            let takes_tensor = op.schema.args.get(position).is_some_and(|arg| arg.ty.kind == ArgKind::Tensor);
+            self.as_tensor(value, argument, takes_tensor)?;
+        }
+        for ((name, value), (_, argument)) in named.iter_mut().zip(&node.named) {
+            let mut args = op.schema.args.iter();
+            let takes_tensor = args.any(|arg| arg.name == *name && arg.ty.kind == ArgKind::Tensor);
+            self.as_tensor(value, argument, takes_tensor)?;
+        }
+        let results = match (form, op.forms.inplace) {
+            (Form::Functional, _) => boxed::call_definition(op, &args, &named)?,
+            (Form::Inplace, Some(name)) => boxed::call(op.library, name, &args, &named)?,
+            _ => return Err(unsupported("a form that writes to `out`")),
+        };
+        Ok(Some(results.into_iter().map(as_number).collect()))
+    }
+
+    /// Makes a tensor of a number of the block that is given for one.
+    fn as_tensor(&self, value: &mut Value, argument: &Argument, takes_tensor: bool) -> Result<()> {
+        let is_number = matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));
+        if takes_tensor && is_number && matches!(argument, Argument::Slot(_)) {
+            *value = Value::Tensor(self.of_number(value.clone())?);
+        }
+        Ok(())
+    }
+
+    /// A number as a tensor.
+    ///
+    /// # Errors
+    /// If it is no number, or no library makes such tensors.
+    fn of_number(&self, value: Value) -> Result<Tensor> {
+        let dtype = match &value {
+            Value::Int(_) => DType::I64,
+            Value::Float(_) => DType::F64,
+            Value::Bool(_) => DType::Bool,
+            other => return Err(unsupported(format!("an output that is {}", other.as_arg().kind()))),
+        };
+        let (op, _) = operators::find(OF_NUMBER)?;
+        match boxed::call_definition(
+            op,
+            &[value],
+            &[("dtype", Value::DType(dtype)), ("device", Value::Device(self.device))],
+        )?
+        .pop()
+        {
+            Some(Value::Tensor(tensor)) => Ok(tensor),
+            _ => Err(unsupported("an operator that makes no tensor of a number")),
         }
     }
 
@@ -257,58 +320,9 @@ fn bounds_of(node: &Node, frame: &Frame, results: &[Value]) -> Bounds {
     Bounds::Any
 }
 
-/// Makes a tensor of a number of the block that is given for one.
-fn as_tensor(value: &mut Value, argument: &Argument, takes_tensor: bool) -> Result<()> {
-    let is_number = matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));
-    if takes_tensor && is_number && matches!(argument, Argument::Slot(_)) {
-        *value = Value::Tensor(of_number(value.clone())?);
-    }
-    Ok(())
-}
-
-/// A number as a tensor.
-///
-/// # Errors
-/// If it is no number, or no library makes such tensors.
-fn of_number(value: Value) -> Result<Tensor> {
-    let dtype = match &value {
-        Value::Int(_) => DType::I64,
-        Value::Float(_) => DType::F64,
-        Value::Bool(_) => DType::Bool,
-        other => return Err(unsupported(format!("an output that is {}", other.as_arg().kind()))),
-    };
-    let (op, _) = operators::find(OF_NUMBER)?;
-    match boxed::call_definition(op, &[value], &[("dtype", Value::DType(dtype))])?.pop() {
-        Some(Value::Tensor(tensor)) => Ok(tensor),
-        _ => Err(unsupported("an operator that makes no tensor of a number")),
-    }
-}
-
 /// The error that ends a replay whose mistakes are in the list.
 fn stopped() -> Error {
     Error::graph("a node of the program failed")
-}
-
-/// Calls an operator.
-fn call(target: &str, node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
-    let Ok((op, form)) = operators::find(target) else { return Ok(None) };
-    let Some((mut args, mut named)) = frame.arguments(node) else { return Ok(None) };
-    // A number of the program may differ from run to run: as a tensor it is a result of a call, no constant.
-    for (position, (value, argument)) in args.iter_mut().zip(&node.args).enumerate() {
-        let takes_tensor = op.schema.args.get(position).is_some_and(|arg| arg.ty.kind == ArgKind::Tensor);
-        as_tensor(value, argument, takes_tensor)?;
-    }
-    for ((name, value), (_, argument)) in named.iter_mut().zip(&node.named) {
-        let mut args = op.schema.args.iter();
-        let takes_tensor = args.any(|arg| arg.name == *name && arg.ty.kind == ArgKind::Tensor);
-        as_tensor(value, argument, takes_tensor)?;
-    }
-    let results = match (form, op.forms.inplace) {
-        (Form::Functional, _) => boxed::call_definition(op, &args, &named)?,
-        (Form::Inplace, Some(name)) => boxed::call(op.library, name, &args, &named)?,
-        _ => return Err(unsupported("a form that writes to `out`")),
-    };
-    Ok(Some(results.into_iter().map(as_number).collect()))
 }
 
 /// A value in which a number is one of Python's kinds, as the functions of numbers take it.
