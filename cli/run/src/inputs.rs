@@ -1,6 +1,6 @@
 //! Inputs from the command line: `NAME=@FILE`.
 //!
-//! In: texts. Out: a tensor for each input of the program, in its order.
+//! In: texts. Out: a tensor for each input of the program, in its order, on its device.
 
 use anyhow::{Context, Result, bail};
 use opsmith::Tensor;
@@ -25,7 +25,8 @@ pub fn read(program: &Program, given: &[String]) -> Result<Vec<Tensor>> {
         if inputs[position].is_some() {
             bail!("the input {name:?} is given twice");
         }
-        inputs[position] = Some(array(file).with_context(|| format!("the input {name:?}"))?);
+        let input = array(file).with_context(|| format!("the input {name:?}"))?;
+        inputs[position] = Some(input.to_device(program.device())?);
     }
     let missing = taken.iter().zip(&inputs).find(|(_, input)| input.is_none());
     if let Some((input, _)) = missing {

@@ -12,7 +12,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use opsmith::Tensor;
+// Makes the devices of CUDA known to programs.
+use opsmith_cuda as _;
+
+use opsmith::{Device, Tensor};
 use opsmith_nn::npz;
 use opsmith_programs::Program;
 
@@ -35,6 +38,9 @@ struct Arguments {
     /// Other weights, by their names: a safetensors file, or the index of several, `model.safetensors.index.json`.
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
+    /// The device of the run: `cpu`, `cuda`, `cuda:1`.
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
+    device: Device,
     /// Writes the results to a NumPy archive, under the names `out0`, `out1` and so on.
     #[arg(long, value_name = "FILE")]
     outputs: Option<PathBuf>,
@@ -76,6 +82,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// The device of a name.
+fn device(name: &str) -> Result<Device, String> {
+    Device::from_name(name).ok_or_else(|| "write `cpu`, `cuda` or, for one of several, `cuda:1`".to_owned())
+}
+
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     let name = arguments.program.display();
     let mut program =
@@ -83,6 +94,9 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(weights) = &arguments.weights {
         program.load_weights(weights).with_context(|| format!("{} cannot be loaded", weights.display()))?;
     }
+    program
+        .move_to(arguments.device)
+        .with_context(|| format!("{name} cannot be moved to {}", arguments.device))?;
     if arguments.check {
         return Ok(report::check(&program));
     }

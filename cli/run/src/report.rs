@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use opsmith::{DType, Tensor, TensorOps};
+use opsmith::{DType, Device, Tensor, TensorOps};
 use opsmith_graph::Graph;
 use opsmith_nn::npz::NpzArchive;
 use opsmith_profile::{Group, ProfileOptions, profile_with};
@@ -82,12 +82,14 @@ pub fn describe(graph: &Graph, at: &[String]) -> Result<String> {
     Ok(text)
 }
 
-/// The times of some runs.
+/// The times of some runs, until their results are on the host.
 pub fn bench(program: &Program, inputs: &[Tensor], runs: usize) -> Result<String> {
     let mut times: Vec<Duration> = Vec::with_capacity(runs);
     for _ in 0..runs.max(1) {
         let start = Instant::now();
-        program.run(inputs)?;
+        for output in program.run(inputs)? {
+            output.to_device(Device::CPU)?;
+        }
         times.push(start.elapsed());
     }
     times.sort();

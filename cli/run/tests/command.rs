@@ -1,5 +1,7 @@
 //! The `opsmith-run` command from the outside, on the programs of the tests.
 
+use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -7,12 +9,12 @@ fn data(file: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/programs").join(file).display().to_string()
 }
 
-fn run(arguments: &[&str]) -> Output {
+fn run<T: AsRef<OsStr> + Debug>(arguments: &[T]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_opsmith-run")).args(arguments).output().unwrap()
 }
 
 #[track_caller]
-fn succeeds(arguments: &[&str]) -> String {
+fn succeeds<T: AsRef<OsStr> + Debug>(arguments: &[T]) -> String {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
@@ -76,6 +78,70 @@ fn a_run_is_profiled() {
     assert!(read.name.ends_with("mlp.pt2") && !read.events.is_empty());
     std::fs::remove_file(page).unwrap();
     std::fs::remove_file(profile).unwrap();
+}
+
+/// The same programs on a device, for which stand-ins run the texts of its kernels on the host.
+#[test]
+fn a_program_runs_on_a_device() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run-cuda");
+    opsmith_stand_in::driver(&folder);
+    opsmith_stand_in::nvrtc(&folder);
+    let examples = "../../../examples/programs";
+    for (name, arrays) in [
+        ("mlp", &["case1.in0"][..]),
+        ("convnet", &["case1.in0"]),
+        ("lstm", &["case1.in0"]),
+        (&format!("{examples}/digits"), &["images"]),
+        (&format!("{examples}/text"), &["prompt", "positions"]),
+    ] {
+        let (program, recorded) = (data(&format!("{name}.pt2")), data(&format!("{name}.npz")));
+        let results = scratch("host.npz");
+        let results = results.to_str().unwrap();
+        let input = |(number, array)| ["--input".to_owned(), format!("{number}=@{recorded}:{array}")];
+        let inputs: Vec<String> = arrays.iter().enumerate().flat_map(input).collect();
+        let with = |options: &[&str]| {
+            let all = std::iter::once(program.as_str()).chain(options.iter().copied());
+            all.chain(inputs.iter().map(String::as_str)).map(str::to_owned).collect::<Vec<String>>()
+        };
+        succeeds(&with(&["--outputs", results]));
+        let output = on_device(&folder, &with(&["--device", "cuda", "--compare", results, "--bench", "1"]));
+        let (text, errors) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{name}: {text}{errors}");
+        assert!(text.contains("1 runs: median ") && text.contains("out0: float32"), "{name}: {text}");
+        std::fs::remove_file(results).unwrap();
+    }
+}
+
+#[test]
+fn a_device_that_is_missing_is_named_with_its_cure() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run-no-cuda");
+    opsmith_stand_in::no_driver(&folder);
+    let input = format!("x=@{}:case1.in0", data("mlp.npz"));
+    let output = on_device(&folder, &[&data("mlp.pt2"), "--device", "cuda", "--input", &input]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("mlp.pt2 cannot be moved to cuda:0: "), "{errors}");
+    assert!(errors.contains("help: "), "{errors}");
+    let output = on_device(&folder, &[&data("mlp.pt2"), "--device", "gpu", "--check"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("write `cpu`, `cuda` or, for one of several, `cuda:1`"), "{errors}");
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/onnx/mlp.onnx");
+    let output = on_device(&folder, &[model.to_str().unwrap(), "--device", "cuda", "--check"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("an ONNX model on cuda:0") && errors.contains("run it on the CPU"), "{errors}");
+}
+
+/// Runs the command with the drivers of a folder.
+fn on_device<T: AsRef<OsStr>>(folder: &Path, arguments: &[T]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_opsmith-run"))
+        .args(arguments)
+        .env("LD_LIBRARY_PATH", folder)
+        .env("OPSMITH_CACHE_DIR", folder.join("cache"))
+        .env_remove("OPSMITH_NVRTC")
+        .output()
+        .unwrap()
 }
 
 #[test]
