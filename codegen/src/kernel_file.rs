@@ -9,6 +9,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use opsmith_core::cpp::pieces::{self, Piece};
+
 use crate::config::Config;
 use crate::diagnostics::{Diagnostic, SourceMap, Span, catalogue};
 use crate::model::{KernelSource, Model};
@@ -143,19 +145,21 @@ impl<'a> Source<'a> {
     fn of(text: &'a str) -> Source<'a> {
         let mut source = Source::default();
         let mut rest = text;
-        while let Some(first) = rest.chars().next() {
-            let length = match first {
-                '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-                '/' if rest.starts_with("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
-                '"' => source.text(rest, '"'),
-                '\'' => source.text(rest, '\''),
-                '#' => source.directive(rest),
+        while let Some((piece, length)) = pieces::first(rest) {
+            let length = match piece {
+                Piece::Sign('#') => source.directive(rest),
                 // An alternative spelling of `#`, and an escaped letter.
-                '%' if rest.starts_with("%:") => source.unusual(2),
-                '\\' => source.unusual(1),
-                first if is_letter(first) => source.word(rest),
-                first if first.is_ascii_digit() => number(rest),
-                first => first.len_utf8(),
+                Piece::Sign('%') if rest.starts_with("%:") => source.unusual(2),
+                Piece::Sign('\\') => source.unusual(1),
+                Piece::Word(word) => {
+                    source.names.insert(word);
+                    length
+                }
+                Piece::Literal(text, _) => {
+                    source.texts.push(text);
+                    length
+                }
+                Piece::Comment | Piece::Blank | Piece::Number(_) | Piece::Sign(_) => length,
             };
             rest = &rest[length..];
         }
@@ -164,19 +168,6 @@ impl<'a> Source<'a> {
 
     fn unusual(&mut self, length: usize) -> usize {
         self.pastes = true;
-        length
-    }
-
-    /// Skips a string or character literal; returns its length.
-    fn text(&mut self, rest: &'a str, quote: char) -> usize {
-        let mut escaped = false;
-        let end = rest.char_indices().skip(1).find(|(_, character)| {
-            let ends = !escaped && (*character == quote || *character == '\n');
-            escaped = !escaped && *character == '\\';
-            ends
-        });
-        let length = end.map_or(rest.len(), |(at, _)| at + 1);
-        self.texts.push(&rest[..length]);
         length
     }
 
@@ -201,47 +192,6 @@ impl<'a> Source<'a> {
         });
         rest.len() - file.len() + line.len()
     }
-
-    /// A name, or the prefix of a string literal; returns its length.
-    fn word(&mut self, rest: &'a str) -> usize {
-        let length = rest.find(|character| !is_part(character)).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(length);
-        if word.ends_with('R') && after.starts_with('"') && matches!(word, "R" | "LR" | "uR" | "UR" | "u8R") {
-            return length + self.raw_text(after);
-        }
-        self.names.insert(word);
-        length
-    }
-
-    /// `"delimiter(text)delimiter"`
-    fn raw_text(&mut self, rest: &'a str) -> usize {
-        let Some((delimiter, _)) = rest[1..].split_once('(') else { return self.text(rest, '"') };
-        let close = format!("){delimiter}\"");
-        let length = rest.find(&close).map_or(rest.len(), |at| at + close.len());
-        self.texts.push(&rest[..length]);
-        length
-    }
-}
-
-/// The length of a number, with its quotes between digits.
-fn number(rest: &str) -> usize {
-    let mut last = '0';
-    let end = rest.char_indices().find(|(at, character)| {
-        let next = rest[at + character.len_utf8()..].chars().next();
-        let sign = matches!(character, '+' | '-') && matches!(last, 'e' | 'E' | 'p' | 'P');
-        let digit_quote = *character == '\'' && next.is_some_and(is_part);
-        last = *character;
-        !(is_part(*character) || *character == '.' || sign || digit_quote)
-    });
-    end.map_or(rest.len(), |(at, _)| at)
-}
-
-fn is_letter(character: char) -> bool {
-    character.is_alphabetic() || matches!(character, '_' | '$') || !character.is_ascii()
-}
-
-fn is_part(character: char) -> bool {
-    is_letter(character) || character.is_ascii_digit()
 }
 
 #[cfg(test)]

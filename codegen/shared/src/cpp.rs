@@ -3,6 +3,7 @@
 //! In: a source and a name. Out: the line of the definition. The text is split into tokens and not compiled, so that a name made
 //! by pasting has no place: it is never guessed.
 
+pub mod pieces;
 mod tokens;
 
 use tokens::{Placed, Token, tokens};

@@ -1,5 +1,7 @@
 //! C++ text to tokens; comments are treated as blanks.
 
+use opsmith_core::cpp::pieces::{self, Piece};
+
 /// A token.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Token {
@@ -32,58 +34,54 @@ const SYMBOLS: [&str; 31] = [
 /// Splits a formula.
 pub(super) fn lex(text: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let length = if rest.starts_with("/*") {
-            rest.find("*/").map(|end| end + 2).ok_or("a comment without end")?
-        } else if first.is_ascii_alphabetic() || first == '_' {
-            let end = word_end(rest);
-            tokens.push(Token::Word(rest[..end].to_owned()));
-            end
-        } else if first.is_ascii_digit() {
-            let end = number_end(rest);
-            tokens
-                .push(Token::Number(rest[..end].trim_end_matches(['f', 'F', 'l', 'L', 'u', 'U']).to_owned()));
-            end
-        } else if first == '"' {
-            let end = text_end(rest).ok_or("a text without end")?;
-            tokens.push(Token::Text(rest[1..end].to_owned()));
-            end + 1
-        } else if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
-            tokens.push(Token::Symbol(symbol));
-            symbol.len()
-        } else {
-            return Err(format!("`{first}` has no meaning in a formula"));
+    let mut rest = text;
+    while let Some((piece, length)) = pieces::first(rest) {
+        let written = &rest[..length];
+        let length = match piece {
+            Piece::Blank => length,
+            Piece::Comment if written.starts_with("//") || written.len() >= 4 && written.ends_with("*/") => {
+                length
+            }
+            Piece::Comment => return Err("a comment without end".to_owned()),
+            Piece::Word(word) => {
+                tokens.push(Token::Word(plain(word)?));
+                length
+            }
+            Piece::Number(number) => {
+                let number = plain(number)?;
+                tokens
+                    .push(Token::Number(number.trim_end_matches(['f', 'F', 'l', 'L', 'u', 'U']).to_owned()));
+                length
+            }
+            Piece::Literal(text, true) if text.starts_with('"') => {
+                tokens.push(Token::Text(text[1..length - 1].to_owned()));
+                length
+            }
+            Piece::Literal(text, false) if text.starts_with('"') => {
+                return Err("a text without end".to_owned());
+            }
+            Piece::Literal(..) | Piece::Sign(_) => {
+                let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) else {
+                    return Err(meaningless(rest.chars().next().unwrap_or_default()));
+                };
+                tokens.push(Token::Symbol(symbol));
+                symbol.len()
+            }
         };
-        rest = rest[length..].trim_start();
+        rest = &rest[length..];
     }
     Ok(tokens)
 }
 
-fn word_end(text: &str) -> usize {
-    text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
+/// A word or number of plain letters, digits, points and signs of exponents.
+fn plain(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '+' | '-');
+    match text.chars().find(|c| !is_plain(*c)) {
+        None => Ok(text.to_owned()),
+        Some(other) => Err(meaningless(other)),
+    }
 }
 
-/// `1`, `1.5`, `1e-5`, `2L`
-fn number_end(text: &str) -> usize {
-    let mut before = ' ';
-    text.find(|c: char| {
-        let exponent = matches!(before, 'e' | 'E') && matches!(c, '+' | '-');
-        before = c;
-        !(c.is_ascii_alphanumeric() || c == '.' || exponent)
-    })
-    .unwrap_or(text.len())
-}
-
-/// The position of the closing quote.
-fn text_end(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    text.char_indices()
-        .skip(1)
-        .find(|(_, character)| {
-            let closes = *character == '"' && !escaped;
-            escaped = *character == '\\' && !escaped;
-            closes
-        })
-        .map(|(offset, _)| offset)
+fn meaningless(character: char) -> String {
+    format!("`{character}` has no meaning in a formula")
 }
