@@ -81,6 +81,7 @@ fn special_functions() {
             unary [erfinv]: units(1), [f32];
             unary [erfinv]: units(5), [f64];
             unary [digamma]: EXACT, [f32 f64];
+            unary [i0 i0e i1 i1e]: units(3), [f32 f64];
             binary [polygamma atan2 hypot]: EXACT, [f32 f64];
         },
     );

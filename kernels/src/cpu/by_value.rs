@@ -32,6 +32,24 @@ pub fn repeat<T: Element>(self_: View<'_, T>, repeats: View<'_, i64>, out: ViewM
     super::pick::repeat(self_, &repeats.to_contiguous(), out)
 }
 
+/// Each position as often as its number says.
+///
+/// # Errors
+/// If a number is negative, or the output has another size than their sum.
+pub fn repeated_positions<T: Element>(repeats: View<'_, i64>, mut out: ViewMut<'_, T>) -> Result<()> {
+    let mut sum = 0i64;
+    for count in repeats.iter() {
+        if count < 0 {
+            return Err(Error::value(format!("nothing can be repeated {count} times")));
+        }
+        sum = sum.saturating_add(count);
+    }
+    expect_sizes(out.sizes(), &[sum])?;
+    let positions = (0i64..).zip(repeats.iter());
+    let repeated = positions.flat_map(|(position, count)| std::iter::repeat_n(position, count as usize));
+    out.write(repeated.map(|position| T::from_scalar(Scalar::Int(position))))
+}
+
 /// The numbers from `start` in steps of `step`.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use opsmith_runtime::infer::InferContext;
 use opsmith_runtime::infer::symbolic::{Shape, Size};
-use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Tensor, View, with_dtype};
+use opsmith_runtime::{DType, Dims, Element, Error, Result, Scalar, Tensor, View, with_dtype};
 
 /// `self` in the shape that the elements of `shape` are; one of them may be -1.
 ///
@@ -113,6 +113,32 @@ pub fn slice_by_tensor(context: &mut InferContext<'_>) -> Result<()> {
 pub fn unique(self_: &Tensor) -> Result<Dims> {
     let found = with_dtype!(self_.dtype(), T => self_.with_view(|view: View<'_, T>| different(view)))?;
     Ok(Dims::from_slice(&[found as i64]))
+}
+
+/// The sum of repetitions, as the size of the vector of repeated positions; `output_size` if that is given.
+///
+/// # Errors
+/// If one is negative, the sum is too large, or the elements cannot be read.
+pub fn repeated_positions(repeats: &Tensor, output_size: Option<i64>) -> Result<Dims> {
+    if let Some(size) = output_size {
+        return match size {
+            0.. => Ok(Dims::from_slice(&[size])),
+            _ => {
+                Err(Error::value(format!("`output_size` is {size}"))
+                    .with_help("give the sum of the repetitions"))
+            }
+        };
+    }
+    let counts = match repeats.dtype() {
+        DType::I32 => repeats.to_vec::<i32>()?.into_iter().map(i64::from).collect(),
+        _ => repeats.to_vec::<i64>()?,
+    };
+    if let Some(negative) = counts.iter().find(|count| **count < 0) {
+        return Err(Error::value(format!("nothing can be repeated {negative} times")));
+    }
+    let sum = counts.iter().try_fold(0i64, |sum, count| sum.checked_add(*count));
+    let sum = sum.ok_or_else(|| Error::value("the sum of the repetitions is too large"))?;
+    Ok(Dims::from_slice(&[sum]))
 }
 
 /// Number of elements that differ from all before them.

@@ -12,6 +12,17 @@ pub fn places_of(sizes: &[i64]) -> Result<i64> {
     checked_numel(sizes.get(2..).unwrap_or(&[]))
 }
 
+/// The samples and channels of a tensor, with one place each: `[2, 3, 4, 5]` as `[2, 3, 1, 1]`.
+///
+/// # Errors
+/// If there are fewer than two dimensions.
+pub fn channels(sizes: &[i64]) -> Result<Dims> {
+    let [samples, channels, places @ ..] = sizes else { return Err(too_few(sizes)) };
+    let mut result = Dims::from_slice(&[*samples, *channels]);
+    result.extend(places.iter().map(|_| 1));
+    Ok(result)
+}
+
 /// The channels of all samples as those of one: `[2, 3, 4]` as `[1, 6, 4]`.
 ///
 /// # Errors

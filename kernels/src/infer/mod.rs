@@ -23,11 +23,12 @@ pub use assorted::{
     cdist, cdist_backward, embedding_bag, embedding_bag_maxima, fft_c2r, fft_r2c, grid_sampler_2d, pdist,
 };
 pub use by_value::{
-    arange_by_tensor, elements, repeat_by_tensor, repeats_between, reshape_by_tensor, slice_by_tensor, unique,
+    arange_by_tensor, elements, repeat_by_tensor, repeated_positions, repeats_between, reshape_by_tensor,
+    slice_by_tensor, unique,
 };
 pub use channels::{
-    channel_groups, channels_as_pixels, one_sample, pixel_shuffled, pixel_unshuffled, pixels_as_channels,
-    places_of,
+    channel_groups, channels, channels_as_pixels, one_sample, pixel_shuffled, pixel_unshuffled,
+    pixels_as_channels, places_of,
 };
 pub use indexing::{embedding, embedding_dense_backward, gather, index_select, scatter, topk};
 pub use indices::{Indexed, Placed, check_mask, index, index_put, indexed, is_mask, placed};
@@ -45,10 +46,11 @@ pub use reduced::{
     with_size,
 };
 pub(crate) use resized::resized;
-pub use resized::{upsample, upsample_backward, upsampled_sizes};
+pub use resized::{resize_ratio, upsample, upsample_backward, upsampled_sizes};
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, rms_norm, roll, sort};
 pub use slices::{bincount, classes, common_sizes, lengths, searchsorted, tril_indices, triu_indices};
 pub(crate) use windows::padded_sizes;
 pub use windows::{
     adaptive_avg_pool, avg_pool2d, avg_pool3d, col2im, convolution, im2col, max_pool2d, max_pool3d, pad,
+    same_border, same_padding, unpooled,
 };

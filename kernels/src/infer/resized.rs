@@ -84,9 +84,36 @@ pub fn upsampled_sizes(sizes: &[i64], factors: &[f64]) -> Result<Dims> {
     sizes.iter().zip(factors).map(scaled).collect()
 }
 
+/// The distance of places in elements, of a dimension of `size` elements that gets `output_size` places: the inverse of a
+/// positive `scale`, else the quotient of the sizes; with `align_corners` that of the distances between corners.
+///
+/// # Errors
+/// If there are no elements or no places.
+pub fn resize_ratio(size: i64, output_size: i64, align_corners: bool, scale: f64) -> Result<f64> {
+    if size <= 0 || output_size <= 0 {
+        return Err(Error::shape(format!("{size} elements cannot be resized to {output_size}"))
+            .with_help("give positive sizes"));
+    }
+    Ok(match (align_corners, scale > 0.0) {
+        (true, _) if output_size > 1 => (size - 1) as f64 / (output_size - 1) as f64,
+        (true, _) => 0.0,
+        (false, true) => 1.0 / scale,
+        (false, false) => size as f64 / output_size as f64,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn distances_of_places() {
+        assert_eq!(resize_ratio(6, 3, false, 0.0).unwrap(), 2.0);
+        assert_eq!(resize_ratio(6, 3, false, 0.25).unwrap(), 4.0);
+        assert_eq!(resize_ratio(7, 3, true, 0.25).unwrap(), 3.0);
+        assert_eq!(resize_ratio(7, 1, true, 0.0).unwrap(), 0.0);
+        assert!(resize_ratio(0, 1, true, 0.0).is_err());
+    }
 
     #[test]
     fn sizes_that_are_refused() {

@@ -277,6 +277,56 @@ pub fn col2im(
     Ok(sizes)
 }
 
+/// The sizes of a tensor with those of the last dimensions, as many as there are in `output_size`, replaced by the product of
+/// these: `[2, 3, 4, 5]` and `[8, 9]` give `[2, 3, 72]`.
+///
+/// # Errors
+/// If there are not as many dimensions, or the product is too large.
+pub fn unpooled(sizes: &[i64], output_size: &[i64]) -> Result<Dims> {
+    let outer = sizes.len().checked_sub(output_size.len()).ok_or_else(|| {
+        Error::shape(format!("{} sizes are given for {} dimensions", output_size.len(), sizes.len()))
+    })?;
+    let mut result = Dims::from_slice(&sizes[..outer]);
+    result.push(checked_numel(output_size)?);
+    Ok(result)
+}
+
+/// The border before each dimension of places with which a convolution of stride 1 keeps their sizes: half of the window's
+/// reach, rounded down. The sizes are those of the weight.
+///
+/// # Errors
+/// As [`same_border`].
+pub fn same_padding(dilation: &[i64], sizes: &[i64]) -> Result<Dims> {
+    Ok(reaches(dilation, sizes)?.iter().map(|reach| reach / 2).collect())
+}
+
+/// The places by which the border of [`same_padding`] is larger behind than in front, as a list of borders from the last
+/// dimension on: `[0, 1, 0, 0]` if a window along the last one has an odd reach.
+///
+/// # Errors
+/// If a stride is not 1, or there are other numbers of dilations than of dimensions.
+pub fn same_border(stride: &[i64], dilation: &[i64], sizes: &[i64]) -> Result<Dims> {
+    if let Some(step) = stride.iter().find(|step| **step != 1) {
+        return Err(Error::value(format!("a stride of {step} gives no result of the input's size"))
+            .with_help("use the padding `valid`, or a stride of 1"));
+    }
+    Ok(reaches(dilation, sizes)?.iter().rev().flat_map(|reach| [0, reach % 2]).collect())
+}
+
+/// The distance of a window's first and last elements along each dimension of a weight but the first two.
+fn reaches(dilation: &[i64], sizes: &[i64]) -> Result<Dims> {
+    let windows = sizes.get(2..).unwrap_or(&[]);
+    let of = |at: usize| if let [one] = dilation { Some(one) } else { dilation.get(at) };
+    let reach = |(at, size): (usize, &i64)| {
+        let reach = of(at).filter(|step| **step > 0).and_then(|step| step.checked_mul((size - 1).max(0)));
+        reach.ok_or_else(|| {
+            Error::value(format!("the dilations {dilation:?} of a window of sizes {windows:?}"))
+                .with_help("give a positive dilation for each dimension of places")
+        })
+    };
+    windows.iter().enumerate().map(reach).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,6 +346,17 @@ mod tests {
         assert_eq!(convolution(&x, &w, &[2], &[2], &[1], true, &[1], 1).unwrap()[..], [1, 3, 6]);
         assert!(convolution(&x, &w, &[2], &[2], &[1], true, &[2], 1).is_err());
         assert!(convolution(&x, &w, &[1], &[9], &[1], true, &[0], 1).is_err());
+    }
+
+    #[test]
+    fn borders_that_keep_sizes() {
+        assert_eq!(same_padding(&[1, 2], &[6, 2, 3, 4]).unwrap()[..], [1, 3]);
+        assert_eq!(same_padding(&[1], &[6, 2, 4, 4]).unwrap()[..], [1, 1]);
+        assert_eq!(same_border(&[1], &[1, 1], &[6, 2, 3, 4]).unwrap()[..], [0, 1, 0, 0]);
+        assert!(same_border(&[2, 1], &[1, 1], &[6, 2, 3, 4]).is_err());
+        assert!(same_padding(&[0, 1], &[6, 2, 3, 4]).is_err());
+        assert_eq!(unpooled(&[2, 3, 4, 5], &[8, 9]).unwrap()[..], [2, 3, 72]);
+        assert!(unpooled(&[4], &[8, 9]).is_err());
     }
 
     #[test]

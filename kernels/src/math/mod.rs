@@ -4,6 +4,7 @@
 //! [`exp`] here, generic over the types it makes sense for; the 16-bit floats compute in `f32`.
 //! Results follow PyTorch: NaN, infinities, signs of zero and branch cuts included. Nothing panics.
 
+mod bessel;
 mod bits;
 mod complex;
 mod division;
@@ -17,6 +18,7 @@ mod sign_bit;
 mod special;
 mod vectorised;
 
+pub use bessel::{Bessel, i0, i0e, i1, i1e};
 pub use bits::{Bits, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right};
 pub use division::{Division, floor_div, fmod, remainder, trunc_div};
 pub use inexact::*;
