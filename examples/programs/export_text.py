@@ -54,8 +54,8 @@ class Attention(nn.Module):
         if self.training:
             out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         else:
-            self.keys.index_copy_(2, positions, k)
-            self.values.index_copy_(2, positions, v)
+            self.keys[:, :, positions] = k
+            self.values[:, :, positions] = v
             earlier = torch.arange(CONTEXT) <= positions.unsqueeze(1)
             out = F.scaled_dot_product_attention(q, self.keys, self.values, attn_mask=earlier)
         return self.out(out.transpose(1, 2).reshape(batch, length, WIDTH))

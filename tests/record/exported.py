@@ -7,7 +7,7 @@ from calls import BF16, C64, F16, F32, F64, INF, NAN, integers, of, randn
 
 def calls():
     """Every call: an overload, its arguments, its keyword arguments."""
-    for group in (repeated, bags, same_sizes, directions, shrunk, parts, volumes, finer, windows, spectra, projected):
+    for group in (repeated, bags, same_sizes, directions, shrunk, parts, volumes, finer, windows, spectra, projected, experts):
         for name, args, *kwargs in group():
             yield name, args, kwargs[0] if kwargs else {}
 
@@ -197,3 +197,17 @@ def projected():
         x = randn(2, 5, inputs) if first else randn(5, 2, inputs)
         state = [randn(count, 2, states), randn(count, 2, units)]
         yield "lstm.input", [x, state, params, biases, layers, 0.0, False, both, first]
+
+
+def experts():
+    """Products of groups, whose ends are 32-bit integers in PyTorch, of rows that fill whole vectors there."""
+    ends = lambda *numbers: torch.tensor(numbers, dtype=torch.int32)
+    for dtype in (F32, BF16, F16):
+        rows, matrices, columns = randn(7, 8, dtype=dtype), randn(3, 8, 16, dtype=dtype), randn(8, 16, dtype=dtype)
+        yield "_grouped_mm", [rows, matrices, ends(2, 2, 7)]
+        yield "_grouped_mm", [rows, matrices.transpose(1, 2).contiguous().transpose(1, 2), ends(0, 4, 7)]
+        yield "_grouped_mm", [matrices.transpose(1, 2), columns, ends(8, 8, 16)]
+        yield "_grouped_mm", [randn(8, 16, dtype=dtype), randn(16, 8, dtype=dtype), ends(8, 16)]
+        yield "_grouped_mm", [matrices, randn(3, 16, 8, dtype=dtype)]
+    yield "_grouped_mm", [rows, matrices]
+    yield "_grouped_mm", [rows, randn(3, 4, 8, dtype=F16), ends(2, 4, 7)]
