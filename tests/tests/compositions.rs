@@ -80,10 +80,7 @@ fn repetitions_that_elements_decide_are_a_graph() -> Result<()> {
     let repeated = |x: &[Tensor]| {
         Ok(vec![x[0].repeat_interleave_by_with(&x[1], opsmith::RepeatInterleaveByOptions::new().dim(0))?])
     };
-    let specs = [
-        InputSpec::new(DType::F64, [3.into(), 2.into()]),
-        InputSpec::new(DType::I64, [3.into()]),
-    ];
+    let specs = [InputSpec::new(DType::F64, [3.into(), 2.into()]), InputSpec::new(DType::I64, [3.into()])];
     let graph = Graph::trace(repeated, specs)?;
     for counts in [[2i64, 0, 1], [0, 0, 0], [1, 4, 2]] {
         let inputs = [numbers(&[3, 2]), Tensor::of(&counts)];

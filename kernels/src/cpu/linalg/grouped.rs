@@ -3,11 +3,11 @@
 //! In: matrices, or stacks of one matrix a group, and the ends. Out: the products. Groups ascend and cover a part of the
 //! dimension; the rest of the result is 0.
 
+use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::scratch::Scratch;
 use opsmith_runtime::{Error, Result, View, ViewMut};
 
 use super::{Multiply, matrix_axes, products, sizes_differ};
-use crate::math::Number;
 
 /// The dimension of an operand that groups divide.
 #[derive(Clone, Copy)]
