@@ -7,7 +7,7 @@ use anyhow::Result;
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline;
 use opsmith_runtime::DType;
-use opsmith_tools::coverage::{self, Coverage, Row, Share, Totals};
+use opsmith_tools::coverage::{self, Coverage, CoverageRow, Share, Totals};
 
 use crate::Outcome;
 use crate::project::BuildsOn;
@@ -135,7 +135,7 @@ fn print(out: &mut dyn Write, coverage: &Coverage, rows: bool, style: Styled) ->
     Ok(())
 }
 
-fn line(row: &Row, width: usize) -> String {
+fn line(row: &CoverageRow, width: usize) -> String {
     let cells: Vec<String> = DType::ALL
         .iter()
         .map(|dtype| {

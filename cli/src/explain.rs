@@ -9,7 +9,7 @@ use opsmith_codegen::Config;
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline::{self, Checked};
 use opsmith_runtime::{Backend, DType, Device};
-use opsmith_tools::describe::{self, InWords, Operator};
+use opsmith_tools::describe::{self, DescribedOperator, InWords};
 use serde_json::{Value as Json, json};
 
 use crate::Outcome;
@@ -177,7 +177,7 @@ fn size_json(size: &str) -> Json {
 
 /// Facts about one operator and about the given call.
 struct Report {
-    operator: Operator,
+    operator: DescribedOperator,
     words: InWords,
     /// Inference for the given shapes, if some were given.
     answer: Option<Answer>,

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use opsmith_tools::scaffold::Change;
+use opsmith_tools::scaffold::FileChange;
 
 /// Replaces a file atomically, keeping its permissions; a reader sees the old text or the new one.
 pub fn replace(file: &Path, text: &str) -> io::Result<()> {
@@ -29,7 +29,7 @@ pub fn replace(file: &Path, text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// If a file cannot be written; existing files are unchanged then.
-pub fn apply(changes: &[Change]) -> Result<()> {
+pub fn apply(changes: &[FileChange]) -> Result<()> {
     let mut made: Vec<&Path> = Vec::new();
     for change in changes.iter().filter(|change| !change.exists) {
         let written = create(&change.path, &change.text);

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use opsmith_tools::fmt::{self, Refusal};
+use opsmith_tools::fmt::{self, NotFormatted};
 
 use crate::report::{self, Color, Format};
 use crate::{Outcome, files};
@@ -72,14 +72,14 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
             Ok(formatted) => {
                 files::replace(file, &formatted).with_context(|| format!("cannot write {name}"))?
             }
-            Err(Refusal::Mistakes(sources, diagnostics)) => {
+            Err(NotFormatted::Mistakes(sources, diagnostics)) => {
                 for diagnostic in diagnostics.sorted() {
                     report::write(&mut out, &sources, diagnostic, Format::Text, arguments.color.on_stdout())?;
                 }
                 writeln!(out, "{name}: left alone, because it has mistakes")?;
                 outcome = Outcome::Mistakes;
             }
-            Err(Refusal::Defect(text)) => {
+            Err(NotFormatted::Defect(text)) => {
                 bail!("{name} is left alone; the formatter has a defect, please report it: {text}")
             }
         }

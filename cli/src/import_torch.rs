@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use opsmith_tools::import::{self, Input, Report};
+use opsmith_tools::import::{self, ImportReport, Input};
 use serde_json::json;
 
 use crate::Outcome;
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-fn table(out: &mut dyn Write, report: &Report, list: bool) -> io::Result<()> {
+fn table(out: &mut dyn Write, report: &ImportReport, list: bool) -> io::Result<()> {
     let mut file = "";
     for row in &report.rows {
         if row.file != file {
@@ -102,7 +102,7 @@ fn table(out: &mut dyn Write, report: &Report, list: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn as_json(report: &Report) -> serde_json::Value {
+fn as_json(report: &ImportReport) -> serde_json::Value {
     let rows = report.rows.iter().map(|row| {
         json!({
             "file": row.file,

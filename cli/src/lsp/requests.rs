@@ -17,7 +17,7 @@ use lsp_server::ErrorCode;
 use opsmith_codegen::pipeline::Checked;
 use opsmith_codegen::spec::yaml::MAX_BYTES;
 use opsmith_tools::editor::{self, Cursor, EditedSpec, OutlineEntry, OutlineKind};
-use opsmith_tools::fmt::{self, Refusal};
+use opsmith_tools::fmt::{self, NotFormatted};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -263,7 +263,7 @@ impl<'a> Answers<'a> {
                 let range = Lines::new(&open.text, self.encoding).range(0..open.text.len());
                 to_json(&[TextEdit { range, new_text: formatted }])
             }
-            Err(Refusal::Mistakes(sources, found)) => {
+            Err(NotFormatted::Mistakes(sources, found)) => {
                 let first = found
                     .sorted()
                     .next()
@@ -272,7 +272,7 @@ impl<'a> Answers<'a> {
                     format!("{name} is left alone, because it has mistakes{}", first.unwrap_or_default());
                 Err(RequestFailure { code: ErrorCode::RequestFailed, message, is_shown: true })
             }
-            Err(Refusal::Defect(text)) => {
+            Err(NotFormatted::Defect(text)) => {
                 let message =
                     format!("{name} is left alone; the formatter has a defect, please report it: {text}");
                 Err(RequestFailure { code: ErrorCode::RequestFailed, message, is_shown: true })

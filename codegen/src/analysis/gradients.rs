@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use opsmith_core::DTypeSet;
 
-use super::reads::{Place, reads};
+use super::reads::{ReadValue, reads};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Derivative, Element, Forward, GradientSource, Kind, Model, Op, OpId, Output};
 
@@ -110,7 +110,7 @@ impl Walk<'_> {
 /// would be wrong. Operands whose derivative is a refusal have none that could be.
 pub fn unfollowed_results(ops: &[Op], op: &Op, formula: &Expr) -> Option<usize> {
     let mut read = reads(formula).values.into_iter().filter_map(|place| match place {
-        Place::Result(index) if is_unfollowed(op, &op.outputs[index]) => Some(index),
+        ReadValue::Result(index) if is_unfollowed(op, &op.outputs[index]) => Some(index),
         _ => None,
     });
     read.find(|&index| is_read_unrefused(ops, formula, index))

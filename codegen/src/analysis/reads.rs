@@ -9,7 +9,7 @@ use crate::model::expr::{Expr, ExprKind, Query, Variable};
 #[derive(Clone, Default, Debug)]
 pub struct Reads {
     /// Arguments and results whose value is read.
-    pub values: BTreeSet<Place>,
+    pub values: BTreeSet<ReadValue>,
     /// Gradients of outputs.
     pub grads: BTreeSet<usize>,
     /// Whether the gradients of a list are read.
@@ -20,7 +20,7 @@ pub struct Reads {
 
 /// An argument or a result, by position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Place {
+pub enum ReadValue {
     /// An argument.
     Arg(usize),
     /// A result.
@@ -60,8 +60,8 @@ fn collect(expr: &Expr, reads: &mut Reads) {
         return expr.children().into_iter().skip(1).for_each(|arg| collect(arg, reads));
     }
     match &expr.kind {
-        ExprKind::Variable(Variable::Arg(index)) => _ = reads.values.insert(Place::Arg(*index)),
-        ExprKind::Variable(Variable::Result(index)) => _ = reads.values.insert(Place::Result(*index)),
+        ExprKind::Variable(Variable::Arg(index)) => _ = reads.values.insert(ReadValue::Arg(*index)),
+        ExprKind::Variable(Variable::Result(index)) => _ = reads.values.insert(ReadValue::Result(*index)),
         ExprKind::Variable(Variable::Grad(index)) => _ = reads.grads.insert(*index),
         ExprKind::Variable(Variable::Grads) => reads.all_grads = true,
         ExprKind::Variable(Variable::GradInputMask) => reads.mask = true,

@@ -12,12 +12,12 @@ use proc_macro2::TokenStream;
 /// Texts of an earlier run of the same generator.
 #[derive(Clone, Debug, Default)]
 pub struct Formatted {
-    texts: HashMap<Key, String>,
+    texts: HashMap<PieceKey, String>,
 }
 
 impl Formatted {
     /// Adds a piece.
-    pub fn add(&mut self, key: Key, text: String) {
+    pub fn add(&mut self, key: PieceKey, text: String) {
         self.texts.insert(key, text);
     }
 
@@ -31,16 +31,16 @@ impl Formatted {
         self.texts.is_empty()
     }
 
-    pub(super) fn text(&self, key: Key) -> Option<&String> {
+    pub(super) fn text(&self, key: PieceKey) -> Option<&String> {
         self.texts.get(&key)
     }
 }
 
 /// A hash of tokens, of 128 bits: a list of thousands has no two of the same by chance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Key(pub u128);
+pub struct PieceKey(pub u128);
 
-impl Key {
+impl PieceKey {
     pub(super) fn of(tokens: &TokenStream) -> Self {
         let mut halves = Halves([DefaultHasher::new(), DefaultHasher::new()]);
         halves.0[1].write_u8(1);
@@ -64,7 +64,7 @@ impl Write for Halves {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PieceOfFile {
     /// The piece's tokens.
-    pub key: Key,
+    pub key: PieceKey,
     /// The first byte of its text in the file.
     pub start: usize,
     /// The length of its text in bytes.

@@ -9,7 +9,7 @@ use quote::{format_ident, quote};
 use super::expr::Emit;
 use super::names::{Taken, def_name, doc, local, parameter, part_name, position};
 use super::{Generation, bind};
-use crate::analysis::reads::{Place, Reads, reads};
+use crate::analysis::reads::{ReadValue, Reads, reads};
 use crate::analysis::rows::defines_gradients;
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Derivative, Forward, Kind, Op, Output};
@@ -68,7 +68,7 @@ fn formula_entry(op: &Op, index: usize, derivative: &Derivative) -> TokenStream 
     let arguments = derivative.arguments.iter().map(|index| position(*index));
     let function = formula_name(op, index);
     let mut tokens = quote!(GradientFormula::new(&[#(#arguments),*], #function));
-    let mut add = |method: &str, read: &dyn Fn(&Place) -> Option<usize>| {
+    let mut add = |method: &str, read: &dyn Fn(&ReadValue) -> Option<usize>| {
         let positions: Vec<_> = reads.values.iter().filter_map(read).map(position).collect();
         if !positions.is_empty() {
             let method = format_ident!("{method}");
@@ -77,15 +77,15 @@ fn formula_entry(op: &Op, index: usize, derivative: &Derivative) -> TokenStream 
     };
     let holds_tensors = |index: usize| op.args[index].ty.holds_tensors();
     add("reads_arguments", &|place| match place {
-        Place::Arg(index) if holds_tensors(*index) => Some(*index),
+        ReadValue::Arg(index) if holds_tensors(*index) => Some(*index),
         _ => None,
     });
     add("reads_outputs", &|place| match place {
-        Place::Result(index) => Some(*index),
+        ReadValue::Result(index) => Some(*index),
         _ => None,
     });
     add("reads_attributes", &|place| match place {
-        Place::Arg(index) if !holds_tensors(*index) => Some(*index),
+        ReadValue::Arg(index) if !holds_tensors(*index) => Some(*index),
         _ => None,
     });
     let all = Backend::ALL.iter().fold(0, |bits, backend| bits | 1u8 << backend.index());
@@ -121,12 +121,36 @@ impl Names<'_> {
     pub fn of(&self, variable: &Variable) -> Ident {
         match variable {
             Variable::Arg(index) => parameter(&self.op.args[*index]),
-            Variable::Result(index) => self.taken.free(&format!("result{index}")),
-            Variable::Grad(index) => self.taken.free(&format!("grad{index}")),
+            Variable::Result(index) => self.taken.free(&self.of_output("result", *index)),
+            Variable::Grad(index) => self.taken.free(&self.of_output("grad", *index)),
             Variable::Grads => self.taken.free("grads"),
             Variable::GradInputMask => self.taken.free("grad_input_mask"),
-            Variable::Tangent(index) => self.taken.free(&format!("tangent{index}")),
+            Variable::Tangent(index) => {
+                let argument = self.op.args[*index].name.to_lowercase();
+                self.taken.free(&format!("tangent_{argument}"))
+            }
             Variable::Local(name) => local(self.op, name),
+        }
+    }
+
+    /// The name of an output or its gradient, as formulas write it: `grad` if there is one, `grad_values` of several.
+    fn of_output(&self, prefix: &str, index: usize) -> String {
+        let names: Vec<Option<String>> = self
+            .op
+            .outputs
+            .iter()
+            .map(|output| output.name.as_ref().map(|name| name.to_lowercase()))
+            .collect();
+        match &names[index] {
+            _ if names.len() == 1 => prefix.to_owned(),
+            // `grad_input_mask` is another value of formulas.
+            Some(name)
+                if name != "input_mask"
+                    && names.iter().flatten().filter(|other| *other == name).count() == 1 =>
+            {
+                format!("{prefix}_{name}")
+            }
+            _ => format!("{prefix}{index}"),
         }
     }
 }
@@ -230,7 +254,7 @@ fn bindings(names: &Names<'_>, derivative: &Derivative, reads: &Reads) -> TokenS
     }
     for place in &reads.values {
         let (name, value, ty) = match place {
-            Place::Arg(index) => {
+            ReadValue::Arg(index) => {
                 let arg = &op.args[*index];
                 let index = position(*index);
                 let value = match (&arg.ty.kind, arg.ty.optional) {
@@ -242,7 +266,7 @@ fn bindings(names: &Names<'_>, derivative: &Derivative, reads: &Reads) -> TokenS
                 };
                 (parameter(arg), value, arg.ty.clone())
             }
-            Place::Result(index) => {
+            ReadValue::Result(index) => {
                 let (at, ty) = (position(*index), op.outputs[*index].ty.clone());
                 let value = match ty.kind {
                     Kind::Tensors => quote!(#cx.results()?),

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::formatted::{Formatted, Key, PieceOfFile};
+use super::formatted::{Formatted, PieceKey, PieceOfFile};
 use super::{EMITTERS, Emitter, Generation, Selection, format};
 
 /// Operators a piece.
@@ -26,7 +26,7 @@ struct Piece {
 }
 
 /// The formatted text of a piece, and the key of its tokens.
-type Text = (Key, String);
+type Text = (PieceKey, String);
 
 /// The text of a module, and the ranges of its pieces.
 #[derive(Clone, Default)]
@@ -103,7 +103,7 @@ fn texts(generation: &Generation<'_>, earlier: &Formatted, pieces: &[Piece]) -> 
 
 fn text(emitter: &Emitter, generation: &Generation<'_>, earlier: &Formatted) -> Result<Text, String> {
     let tokens = emitter.tokens(generation);
-    let key = Key::of(&tokens);
+    let key = PieceKey::of(&tokens);
     if let Some(text) = earlier.text(key) {
         return Ok((key, text.clone()));
     }

@@ -13,7 +13,8 @@ use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::{Mode, OpTable};
 use crate::model::expr::{Expr, ExprKind};
 use crate::model::{
-    Body, Check, Combination, Element, Forward, Infer, Kernel, KernelSource, Kind, Op, Sample, Tolerance,
+    Body, CheckedCondition, Combination, Element, Forward, Infer, Kernel, KernelSource, Kind, Op, Sample,
+    Tolerance,
 };
 use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
@@ -22,7 +23,7 @@ use crate::spec::schema::Schema;
 /// The parts of an operator that need the heads of all operators.
 #[derive(Clone, Default)]
 pub(super) struct Lowered {
-    checks: Vec<Check>,
+    checks: Vec<CheckedCondition>,
     present: Vec<Option<Expr>>,
     combinations: Vec<Combination>,
     infer: Option<Infer>,

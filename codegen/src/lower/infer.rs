@@ -10,7 +10,7 @@ use crate::diagnostics::{Reported, Span, catalogue};
 use crate::expr::check::{self, Mode, OpTable, Scope};
 use crate::expr::path;
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Check, Combination, Element, Infer, Kind, Op, POSITION, Ty};
+use crate::model::{CheckedCondition, Combination, Element, Infer, Kind, Op, POSITION, Ty};
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 
@@ -42,12 +42,16 @@ impl Expressions<'_> {
     }
 }
 
-pub(super) fn checks(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp) -> Vec<Check> {
+pub(super) fn checks(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    raw: &RawOp,
+) -> Vec<CheckedCondition> {
     raw.texts(KeyName::Check)
         .iter()
         .filter_map(|text| {
             let condition = expressions.check(context, text, Mode::Check, &Ty::new(Kind::Bool))?;
-            Some(Check { condition, text: text.as_str().to_owned() })
+            Some(CheckedCondition { condition, text: text.as_str().to_owned() })
         })
         .collect()
 }

@@ -132,7 +132,7 @@ pub struct Op {
     /// The argument that the operator is a method of; `None` if it is no method.
     pub receiver: Option<usize>,
     /// Conditions on the arguments, checked before inference.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckedCondition>,
     /// Shape and dtype inference; `None` for views, compositions without rules and host operators.
     pub infer: Option<Infer>,
     /// The dtypes that go together; empty if any do that the rules allow.
@@ -276,7 +276,7 @@ pub struct Forms {
 
 /// One condition.
 #[derive(Clone, Debug)]
-pub struct Check {
+pub struct CheckedCondition {
     /// The condition.
     pub condition: Expr,
     /// As written, for the message.

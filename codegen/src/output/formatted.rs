@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::stamp::{generator, text_hash};
 use crate::emit::File;
-use crate::emit::formatted::{Formatted, Key};
+use crate::emit::formatted::{Formatted, PieceKey};
 
 /// The list's name in the folder.
 const NAME: &str = ".opsmith-pieces";
@@ -34,7 +34,7 @@ pub fn read(folder: &Path) -> Formatted {
             ["piece", key, start, length] => {
                 let number = |word: &str| word.parse::<usize>().ok();
                 let piece = || {
-                    let key = Key(u128::from_str_radix(key, 16).ok()?);
+                    let key = PieceKey(u128::from_str_radix(key, 16).ok()?);
                     let start = number(start)?;
                     let end = start.checked_add(number(length)?)?;
                     Some((key, text.as_ref()?.get(start..end)?.to_owned()))

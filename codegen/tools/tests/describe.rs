@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use opsmith_codegen::{Config, pipeline};
 use opsmith_core::{Backend, DType};
-use opsmith_tools::describe::{self, Operator};
+use opsmith_tools::describe::{self, DescribedOperator};
 
 fn stock() -> (pipeline::Checked, Config) {
     let mut config = Config::stock(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ops.yaml"));
@@ -12,7 +12,7 @@ fn stock() -> (pipeline::Checked, Config) {
     (pipeline::check(&config).unwrap(), config)
 }
 
-fn operator(name: &str) -> Operator {
+fn operator(name: &str) -> DescribedOperator {
     let (checked, config) = stock();
     let op = checked.model.ops.iter().find(|op| op.name == name).unwrap();
     describe::describe(&checked, &config, op)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use opsmith_codegen::spec::yaml::{self, Node, NodeKind};
 use opsmith_codegen::{Config, diagnostics, pipeline};
-use opsmith_tools::fmt::{Refusal, WIDTH, format};
+use opsmith_tools::fmt::{NotFormatted, WIDTH, format};
 use proptest::prelude::*;
 use support::specs::{Choices, spec};
 
@@ -14,8 +14,8 @@ use support::specs::{Choices, spec};
 fn formatted(text: &str) -> String {
     let once = match format("spec.yaml", text) {
         Ok(once) => once,
-        Err(Refusal::Defect(reason)) => panic!("{reason}:\n{text}"),
-        Err(Refusal::Mistakes(sources, mistakes)) => {
+        Err(NotFormatted::Defect(reason)) => panic!("{reason}:\n{text}"),
+        Err(NotFormatted::Mistakes(sources, mistakes)) => {
             let first = mistakes.sorted().next().expect("there are mistakes");
             panic!("{}\n{text}", diagnostics::render(&sources, first, false))
         }
@@ -187,7 +187,7 @@ fn files_with_mistakes_are_refused() {
     for text in
         ["edition: 1\nops:\n- fnc: x\n", "edition: [1\n", "", "edition: 1\nops:\n- func: a\n  func: b\n"]
     {
-        assert!(matches!(format("spec.yaml", text), Err(Refusal::Mistakes(..))), "{text}");
+        assert!(matches!(format("spec.yaml", text), Err(NotFormatted::Mistakes(..))), "{text}");
     }
 }
 

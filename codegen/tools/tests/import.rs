@@ -9,7 +9,7 @@ use opsmith_codegen::diagnostics::{Diagnostics, SourceMap, render};
 use opsmith_codegen::model::{Model, Note, Op};
 use opsmith_codegen::pipeline::{self, Checked};
 use opsmith_codegen::spec::yaml::{self, Node, NodeKind};
-use opsmith_tools::import::{self, Import, Input, Row};
+use opsmith_tools::import::{self, Import, ImportRow, Input};
 
 const NATIVE: &str = include_str!("../../tests/data/pytorch/native_functions.yaml");
 const DERIVATIVES: &str = include_str!("../../tests/data/pytorch/derivatives.yaml");
@@ -34,7 +34,7 @@ fn imported() -> &'static (Import, Checked) {
     })
 }
 
-fn row(feature: &str) -> &'static Row {
+fn row(feature: &str) -> &'static ImportRow {
     let rows = &imported().0.report.rows;
     rows.iter().find(|row| row.feature == feature).unwrap_or_else(|| panic!("no row `{feature}`"))
 }

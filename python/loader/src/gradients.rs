@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use opsmith_codegen::analysis::reads::{Place, Reads, reads};
+use opsmith_codegen::analysis::reads::{ReadValue, Reads, reads};
 use opsmith_codegen::analysis::rows::defines_gradients;
 use opsmith_codegen::model::expr::{Expr, ExprKind, Variable};
 use opsmith_codegen::model::{Derivative, Forward as Tangents, Kind, Op, Output};
@@ -48,7 +48,7 @@ pub fn definition(op: &Op) -> Option<&'static GradDef> {
 
 fn formula(op: &Op, index: usize, derivative: &Derivative) -> GradientFormula {
     let read = reads(&derivative.formula);
-    let chosen = |wanted: &dyn Fn(&Place) -> Option<usize>| {
+    let chosen = |wanted: &dyn Fn(&ReadValue) -> Option<usize>| {
         let found: Vec<u32> = read.values.iter().filter_map(wanted).map(|at| at as u32).collect();
         bits(&found)
     };
@@ -56,15 +56,15 @@ fn formula(op: &Op, index: usize, derivative: &Derivative) -> GradientFormula {
     GradientFormula {
         arguments: derivative.arguments.iter().map(|index| *index as u8).collect::<Vec<u8>>().leak(),
         reads_arguments: chosen(&|place| match place {
-            Place::Arg(index) if holds_tensors(*index) => Some(*index),
+            ReadValue::Arg(index) if holds_tensors(*index) => Some(*index),
             _ => None,
         }),
         reads_outputs: chosen(&|place| match place {
-            Place::Result(index) => Some(*index),
-            Place::Arg(_) => None,
+            ReadValue::Result(index) => Some(*index),
+            ReadValue::Arg(_) => None,
         }),
         reads_attributes: chosen(&|place| match place {
-            Place::Arg(index) if !holds_tensors(*index) => Some(*index),
+            ReadValue::Arg(index) if !holds_tensors(*index) => Some(*index),
             _ => None,
         }),
         backends: derivative.backends.0,
@@ -163,7 +163,7 @@ impl<'a> Saved<'a> {
         }
         for place in &read.values {
             let (variable, value) = match *place {
-                Place::Arg(index) => {
+                ReadValue::Arg(index) => {
                     let ty = &op.args[index].ty;
                     let value = match (&ty.kind, ty.optional) {
                         (Kind::Tensor, false) => Value::Tensor(context.tensor(index)?),
@@ -176,7 +176,7 @@ impl<'a> Saved<'a> {
                     };
                     (Variable::Arg(index), value)
                 }
-                Place::Result(index) => {
+                ReadValue::Result(index) => {
                     let value = match op.outputs[index].ty.kind {
                         Kind::Tensors => Value::Tensors(context.results()?),
                         _ => Value::Tensor(context.result(index)?),

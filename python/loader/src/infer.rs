@@ -4,7 +4,7 @@
 //! body for each; before sizes are known, the runtime evaluates the same rules as trees.
 
 use opsmith_codegen::model::expr::{Expr, ExprKind};
-use opsmith_codegen::model::{Check, Infer, Kind, Op, POSITION, Ty};
+use opsmith_codegen::model::{CheckedCondition, Infer, Kind, Op, POSITION, Ty};
 use opsmith_core::rule_tree::{Expr as Tree, Rules};
 use opsmith_core::rules::Rule;
 use opsmith_runtime::arg::{Arg, Value};
@@ -79,7 +79,7 @@ pub fn check<'a>(definition: &OpDef, op: &'a Op, on: &mut Evaluation<'a>, args: 
     if !op.combinations.is_empty() {
         check_combination(definition, args)?;
     }
-    for Check { condition, text } in &op.checks {
+    for CheckedCondition { condition, text } in &op.checks {
         if !on.value(condition)?.truth()? {
             let sides = compared(condition).into_iter().flatten();
             let values = sides.map(|side| on.value(side)?.int()).collect::<Result<Vec<_>>>()?;

@@ -30,7 +30,7 @@ pub enum Source<'a> {
         /// The arguments of the call.
         args: &'a [Expr],
         /// The names that the call may use.
-        scope: Scope<'a>,
+        scope: BoundNames<'a>,
         /// The result's position among those of the called operator.
         position: usize,
     },
@@ -39,7 +39,7 @@ pub enum Source<'a> {
         /// The condition of the first.
         condition: &'a Expr,
         /// The names that the condition may use.
-        scope: Scope<'a>,
+        scope: BoundNames<'a>,
         /// The sources.
         sources: Box<[Source<'a>; 2]>,
     },
@@ -50,21 +50,21 @@ const MOST_VALUES: usize = 200;
 
 /// The names bound by `let` around a part of a composition, the innermost last.
 #[derive(Clone, Default)]
-pub struct Scope<'a>(Vec<&'a [(String, Expr)]>);
+pub struct BoundNames<'a>(Vec<&'a [(String, Expr)]>);
 
-impl<'a> Scope<'a> {
+impl<'a> BoundNames<'a> {
     /// The value of a name, and the names that it may use: those bound before.
-    fn value(&self, name: &str) -> Option<(&'a Expr, Scope<'a>)> {
+    fn value(&self, name: &str) -> Option<(&'a Expr, BoundNames<'a>)> {
         let (depth, at) = self.0.iter().enumerate().rev().find_map(|(depth, bindings)| {
             bindings.iter().rposition(|(known, _)| known == name).map(|at| (depth, at))
         })?;
         let mut before = self.0[..depth].to_vec();
         before.push(&self.0[depth][..at]);
-        Some((&self.0[depth][at].1, Scope(before)))
+        Some((&self.0[depth][at].1, BoundNames(before)))
     }
 
-    fn with(&self, bindings: &'a [(String, Expr)]) -> Scope<'a> {
-        Scope(self.0.iter().copied().chain([bindings]).collect())
+    fn with(&self, bindings: &'a [(String, Expr)]) -> BoundNames<'a> {
+        BoundNames(self.0.iter().copied().chain([bindings]).collect())
     }
 
     /// An expression with values for its names; `None` if one has none.
@@ -72,7 +72,7 @@ impl<'a> Scope<'a> {
         self.resolved_within(expr, &Cell::new(MOST_VALUES))
     }
 
-    /// As [`Scope::resolved`], with so many values at most: names of names of names would make an expression of any length.
+    /// As [`BoundNames::resolved`], with so many values at most: names of names of names would make an expression of any length.
     fn resolved_within(&self, expr: &Expr, left: &Cell<usize>) -> Option<Expr> {
         substituted(expr, &|variable, part| match variable {
             Variable::Local(name) => {
@@ -88,10 +88,10 @@ impl<'a> Scope<'a> {
 /// The source of a result of an operator's composition; `None` if the operator has none, or an expression gives it that is neither
 /// an argument nor a call.
 pub fn source<'a>(model: &'a Model, op: &'a Op, position: usize) -> Option<Source<'a>> {
-    find(model, op.body.composite.as_ref()?, Scope::default(), position)
+    find(model, op.body.composite.as_ref()?, BoundNames::default(), position)
 }
 
-fn find<'a>(model: &'a Model, expr: &'a Expr, scope: Scope<'a>, position: usize) -> Option<Source<'a>> {
+fn find<'a>(model: &'a Model, expr: &'a Expr, scope: BoundNames<'a>, position: usize) -> Option<Source<'a>> {
     match &expr.kind {
         ExprKind::Convert(inner) => find(model, inner, scope, position),
         ExprKind::Block(bindings, value) => find(model, value, scope.with(bindings), position),

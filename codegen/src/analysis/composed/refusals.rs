@@ -7,7 +7,7 @@ use opsmith_core::{Backend, DTypeSet, Query};
 
 use super::decide::{decided, substituted};
 use super::rules::{Fact, of_tensors_in};
-use super::{Callers, Scope};
+use super::{BoundNames, Callers};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Kind, Model, Op, Operation, Ty};
 
@@ -47,7 +47,7 @@ pub(crate) fn refusals<'a>(model: &'a Model, op: &'a Op) -> Vec<Refusal<'a>> {
     let Some(composite) = &op.body.composite else { return Vec::new() };
     let mut walk = Walk { model, top: op, found: Vec::new(), calls: 0, told: 0 };
     let frame = Frame { args: None, by: None, callers: &Callers { op, outer: None } };
-    walk.part(composite, &Scope::default(), &[], &frame);
+    walk.part(composite, &BoundNames::default(), &[], &frame);
     walk.found
 }
 
@@ -62,7 +62,7 @@ struct Frame<'a, 'b> {
 
 impl Frame<'_, '_> {
     /// An expression in the outermost composition's arguments.
-    fn told(&self, expr: &Expr, scope: &Scope<'_>) -> Option<Expr> {
+    fn told(&self, expr: &Expr, scope: &BoundNames<'_>) -> Option<Expr> {
         let expr = scope.resolved(expr)?;
         let Some(args) = self.args else { return Some(decided(expr)) };
         with_args(&expr, args)
@@ -88,7 +88,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// The calls in a part of a composition, which is computed where some conditions hold.
-    fn part(&mut self, expr: &'a Expr, scope: &Scope<'a>, where_: &[Expr], frame: &Frame<'a, '_>) {
+    fn part(&mut self, expr: &'a Expr, scope: &BoundNames<'a>, where_: &[Expr], frame: &Frame<'a, '_>) {
         match &expr.kind {
             ExprKind::Block(bindings, tail) => {
                 for at in 0..bindings.len() {
@@ -161,7 +161,7 @@ impl<'a> Walk<'a> {
             // Readers know the operators that are public.
             let by = Some(by).filter(|by| !by.is_private());
             let inside = Frame { args: Some(args), by, callers: &callers };
-            self.part(composite, &Scope::default(), where_, &inside);
+            self.part(composite, &BoundNames::default(), where_, &inside);
         }
     }
 

@@ -8,7 +8,7 @@ use opsmith_core::Query;
 use opsmith_core::rules::{Rule, ShapeRule};
 
 use super::decide::{decided, is_choice_of_equals, substituted};
-use super::{Callers, Scope, Source, find, source};
+use super::{BoundNames, Callers, Source, find, source};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Kind, Model, Op, Ty};
 
@@ -276,7 +276,7 @@ fn is_of_library(reading: Reading<'_>, op: &Op, rule: &Expr) -> bool {
 
 /// The fact of a tensor that a call gives, if its operator has a rule.
 fn of_call(reading: Reading<'_>, tensor: &Expr, callers: &Callers<'_>) -> Option<Expr> {
-    of_source(reading, &find(reading.model, tensor, Scope::default(), 0)?, callers)
+    of_source(reading, &find(reading.model, tensor, BoundNames::default(), 0)?, callers)
 }
 
 /// A tensor of the same shape that is an argument of calls rather than their result, where the rules say that it has the same.

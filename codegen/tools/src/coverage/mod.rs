@@ -17,14 +17,14 @@ use opsmith_codegen::model::{Element, GradientSource, Model, Op};
 #[derive(Clone, Debug, Serialize)]
 pub struct Coverage {
     /// A row for each operator and backend, in the order of the spec.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CoverageRow>,
     /// For each backend, the share of operators with each feature.
     pub totals: Vec<Totals>,
 }
 
 /// One operator on one backend.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct CoverageRow {
     /// Its full name.
     pub op: String,
     /// The backend, `CPU`.
@@ -106,14 +106,14 @@ pub fn coverage(model: &Model, is_named: &dyn Fn(&Op) -> bool) -> Coverage {
         for backend in Backend::ALL {
             let row = row(meant, backend, &mut asked, is_named(op), has_gradients);
             let (inplace, out) = (op.forms.inplace.is_some(), op.forms.out.is_some());
-            rows.push(Row { op: op.name.clone(), inplace, out, ..row });
+            rows.push(CoverageRow { op: op.name.clone(), inplace, out, ..row });
         }
     }
     let totals = Backend::ALL.iter().map(|backend| totals(backend.key(), &rows)).collect();
     Coverage { rows, totals }
 }
 
-fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool, has_gradients: bool) -> Row {
+fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool, has_gradients: bool) -> CoverageRow {
     let forward = asked.dtypes(op, backend);
     let source = op.gradient_source();
     let takes = op.args.iter().any(|arg| arg.ty.holds_tensors() && is_inexact(arg.element));
@@ -124,7 +124,7 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool, has_gradie
     let names = |set: DTypeSet| set.iter().map(DType::name).collect::<Vec<_>>();
     let inexact = forward.iter().filter(|dtype| dtype.is_differentiable());
     let backward = inexact.fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(dtype)));
-    Row {
+    CoverageRow {
         op: op.name.clone(),
         backend: backend.key(),
         forward: names(forward),
@@ -208,14 +208,14 @@ fn is_inexact(element: Element) -> bool {
     !matches!(element, Element::Fixed { kernel, .. } if !kernel.is_differentiable())
 }
 
-fn totals(backend: &'static str, rows: &[Row]) -> Totals {
-    let rows: Vec<&Row> = rows.iter().filter(|row| row.backend == backend).collect();
-    let share = |of: &dyn Fn(&Row) -> bool, has: &dyn Fn(&Row) -> bool| Share {
+fn totals(backend: &'static str, rows: &[CoverageRow]) -> Totals {
+    let rows: Vec<&CoverageRow> = rows.iter().filter(|row| row.backend == backend).collect();
+    let share = |of: &dyn Fn(&CoverageRow) -> bool, has: &dyn Fn(&CoverageRow) -> bool| Share {
         have: rows.iter().filter(|row| of(row) && has(row)).count(),
         of: rows.iter().filter(|row| of(row)).count(),
     };
-    let all = |_: &Row| true;
-    let could = |row: &Row| row.differentiable;
+    let all = |_: &CoverageRow| true;
+    let could = |row: &CoverageRow| row.differentiable;
     Totals {
         backend,
         forward: share(&all, &|row| !row.forward.is_empty()),

@@ -1,6 +1,6 @@
 //! The description of one operator, for `opsmith explain`.
 //!
-//! In: a checked spec and its configuration. Out: [`Operator`], plain data that a command prints or writes as JSON.
+//! In: a checked spec and its configuration. Out: [`DescribedOperator`], plain data that a command prints or writes as JSON.
 //! Must not evaluate expressions, which needs the runtime.
 
 pub mod source;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use opsmith_codegen::analysis::gradients::{second_order_refusal, tangent_refusal};
 use opsmith_codegen::analysis::naming::Form;
-use opsmith_codegen::analysis::reads::{Place, reads};
+use opsmith_codegen::analysis::reads::{ReadValue, reads};
 use opsmith_codegen::code_places::CodePlaces;
 use opsmith_codegen::config::Config;
 use opsmith_codegen::emit::{self};
@@ -28,7 +28,7 @@ pub use words::{InWords, ResultInWords, in_words};
 
 /// The description of an operator.
 #[derive(Clone, Debug, Serialize)]
-pub struct Operator {
+pub struct DescribedOperator {
     /// Its full name.
     pub name: String,
     /// The signature.
@@ -42,9 +42,9 @@ pub struct Operator {
     /// Rust operators that call it.
     pub operators: Vec<String>,
     /// Its Rust functions.
-    pub functions: Vec<Function>,
+    pub functions: Vec<DescribedFunction>,
     /// The kernels or other bodies on each backend.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<DescribedKernel>,
     /// The inference rules of the outputs.
     pub inference: Option<Inference>,
     /// Conditions on the arguments.
@@ -54,7 +54,7 @@ pub struct Operator {
     /// The composition of other operators.
     pub decomposes_to: Option<Decomposition>,
     /// Gradient formulas.
-    pub derivatives: Vec<Derivative>,
+    pub derivatives: Vec<DescribedDerivative>,
     /// The source of the operator's gradients, in a word; empty if there are none.
     pub gradients_by: &'static str,
     /// The source of tangents in forward mode; empty if it is not supported.
@@ -78,7 +78,7 @@ pub struct Name {
 
 /// A Rust function.
 #[derive(Clone, Debug, Serialize)]
-pub struct Function {
+pub struct DescribedFunction {
     /// `functional`, `inplace` or `out`.
     pub form: &'static str,
     /// Its declaration.
@@ -89,7 +89,7 @@ pub struct Function {
 
 /// The body that computes the result for some dtypes of a backend.
 #[derive(Clone, Debug, Serialize)]
-pub struct Kernel {
+pub struct DescribedKernel {
     /// The backend whose tensors it takes, `CPU`; `any` if it is independent of the backend.
     pub backend: String,
     /// Its compute dtypes.
@@ -108,15 +108,15 @@ pub struct Kernel {
 #[derive(Clone, Debug, Serialize)]
 pub struct Inference {
     /// The rule for each output's shape.
-    pub shapes: Vec<Rule>,
+    pub shapes: Vec<DescribedRule>,
     /// The rule for each output's shape before a run, for data-dependent sizes.
-    pub run_shapes: Vec<Rule>,
+    pub run_shapes: Vec<DescribedRule>,
     /// The data-dependent sizes, each with its upper bound.
     pub run_sizes: Vec<RunSize>,
     /// The rule for each output's dtype.
-    pub dtypes: Vec<Rule>,
+    pub dtypes: Vec<DescribedRule>,
     /// The rule for the dtype that selects the kernel.
-    pub compute: Rule,
+    pub compute: DescribedRule,
 }
 
 /// A data-dependent size of a result.
@@ -125,12 +125,12 @@ pub struct RunSize {
     /// Its name in the rules of shapes before a run.
     pub name: String,
     /// Its upper bound.
-    pub at_most: Rule,
+    pub at_most: DescribedRule,
 }
 
 /// A rule of inference.
 #[derive(Clone, Debug, Serialize)]
-pub struct Rule {
+pub struct DescribedRule {
     /// The expression.
     pub rule: String,
     /// The rule in words, if it has a name.
@@ -152,7 +152,7 @@ pub struct Decomposition {
 
 /// A gradient formula.
 #[derive(Clone, Debug, Serialize)]
-pub struct Derivative {
+pub struct DescribedDerivative {
     /// The arguments whose gradients it gives.
     pub of: Vec<String>,
     /// The formula as written, or as derived from the expression of one element.
@@ -164,7 +164,7 @@ pub struct Derivative {
 }
 
 /// The description of an operator of the model.
-pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
+pub fn describe(checked: &Checked, config: &Config, op: &Op) -> DescribedOperator {
     describe_with(checked, op, &mut Shared::new(checked, config))
 }
 
@@ -182,7 +182,7 @@ impl<'a> Shared<'a> {
 }
 
 /// As [`describe`], for several operators of one spec.
-pub fn describe_with(checked: &Checked, op: &Op, shared: &mut Shared<'_>) -> Operator {
+pub fn describe_with(checked: &Checked, op: &Op, shared: &mut Shared<'_>) -> DescribedOperator {
     let Shared { sources, uses } = shared;
     let model = &checked.model;
     let names = [
@@ -193,7 +193,7 @@ pub fn describe_with(checked: &Checked, op: &Op, shared: &mut Shared<'_>) -> Ope
     let names = names
         .into_iter()
         .filter_map(|(name, form)| Some(Name { name: name?.clone(), form: form_name(form) }));
-    let functions = emit::signatures(op).into_iter().map(|signature| Function {
+    let functions = emit::signatures(op).into_iter().map(|signature| DescribedFunction {
         form: form_name(signature.form),
         function: signature.function,
         method: signature.method,
@@ -210,7 +210,7 @@ pub fn describe_with(checked: &Checked, op: &Op, shared: &mut Shared<'_>) -> Ope
         calls: called(body, model),
         source: source::of_key(checked, op, "decompose"),
     });
-    Operator {
+    DescribedOperator {
         name: op.name.clone(),
         signature: op.signature.clone(),
         declared: op.location.clone(),
@@ -247,7 +247,11 @@ pub fn describe_with(checked: &Checked, op: &Op, shared: &mut Shared<'_>) -> Ope
 }
 
 /// The kernel that runs for a compute dtype on a backend, with the reason; the reason alone if there is none.
-pub fn choose(op: &Operator, backend: Backend, dtype: Option<DType>) -> (Option<&Kernel>, String) {
+pub fn choose(
+    op: &DescribedOperator,
+    backend: Backend,
+    dtype: Option<DType>,
+) -> (Option<&DescribedKernel>, String) {
     let key = backend.key();
     if let Some(kernel) =
         op.kernels.iter().find(|kernel| kernel.backend == "any" && kernel.kind != "composition")
@@ -255,7 +259,7 @@ pub fn choose(op: &Operator, backend: Backend, dtype: Option<DType>) -> (Option<
         return (Some(kernel), format!("a {} serves every backend and dtype", kernel.kind));
     }
     let of_backend = || op.kernels.iter().filter(|kernel| kernel.backend == key);
-    let fits = |kernel: &&Kernel| dtype.is_none_or(|dtype| kernel.dtypes.contains(&dtype.name()));
+    let fits = |kernel: &&DescribedKernel| dtype.is_none_or(|dtype| kernel.dtypes.contains(&dtype.name()));
     if let Some(kernel) = of_backend().find(fits) {
         let why = match dtype {
             Some(dtype) => format!("the table has a row for {key} and {dtype}"),
@@ -286,10 +290,10 @@ fn form_name(form: Form) -> &'static str {
 }
 
 /// The bodies of an operator, in order of precedence.
-fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Kernel> {
+fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<DescribedKernel> {
     let body = &op.body;
     let mut found = Vec::new();
-    let any = |kind: &'static str, text: String, source: Option<String>| Kernel {
+    let any = |kind: &'static str, text: String, source: Option<String>| DescribedKernel {
         backend: "any".to_owned(),
         dtypes: Vec::new(),
         kind,
@@ -306,7 +310,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Kernel> 
     for kernel in &body.kernels {
         let (kind, source) = kind_and_source(body, kernel, sources);
         let signature = kernel_signature(op, kernel);
-        found.push(Kernel {
+        found.push(DescribedKernel {
             signature,
             backend: kernel.backend.key().to_owned(),
             dtypes: body.dtypes[kernel.backend.index()].iter().map(DType::name).collect(),
@@ -319,7 +323,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Kernel> 
         body.has_loop(*backend) && !body.kernels.iter().any(|kernel| kernel.backend == *backend)
     });
     for (backend, expression) in loops.zip(body.pointwise.iter().cycle()) {
-        found.push(Kernel {
+        found.push(DescribedKernel {
             backend: backend.key().to_owned(),
             dtypes: body.dtypes[backend.index()].iter().map(DType::name).collect(),
             kind: "expression",
@@ -373,7 +377,7 @@ fn kernel_signature(op: &Op, kernel: &model::Kernel) -> Option<String> {
 }
 
 /// The inference rules, each described by a function.
-fn describe_inference(infer: &Infer, rule: &mut dyn FnMut(&Expr) -> Rule) -> Inference {
+fn describe_inference(infer: &Infer, rule: &mut dyn FnMut(&Expr) -> DescribedRule) -> Inference {
     Inference {
         shapes: infer.shapes.iter().map(&mut *rule).collect(),
         run_shapes: infer.run_shapes.iter().map(&mut *rule).collect(),
@@ -387,7 +391,7 @@ fn describe_inference(infer: &Infer, rule: &mut dyn FnMut(&Expr) -> Rule) -> Inf
     }
 }
 
-fn describe_rule(expr: &Expr, op: &Op, model: &Model, sources: &mut CodePlaces) -> Rule {
+fn describe_rule(expr: &Expr, op: &Op, model: &Model, sources: &mut CodePlaces) -> DescribedRule {
     let meaning = match &expr.kind {
         ExprKind::Rule(rule, _) => Some(rule.doc().to_owned()),
         ExprKind::DType(dtype) => Some(format!("always {dtype}")),
@@ -404,20 +408,20 @@ fn describe_rule(expr: &Expr, op: &Op, model: &Model, sources: &mut CodePlaces) 
         Some(place) => format!("{path} at {place}"),
         None => format!("{path}, which was not found"),
     });
-    Rule { rule: print(expr, op, model), meaning, sources: sources.collect() }
+    DescribedRule { rule: print(expr, op, model), meaning, sources: sources.collect() }
 }
 
-fn describe_derivative(derivative: &opsmith_codegen::model::Derivative, op: &Op) -> Derivative {
+fn describe_derivative(derivative: &opsmith_codegen::model::Derivative, op: &Op) -> DescribedDerivative {
     let of = derivative.arguments.iter().map(|index| op.args[*index].name.clone()).collect();
     let saves = reads(&derivative.formula).values.into_iter().map(|place| match place {
-        Place::Arg(index) => op.args[index].name.clone(),
-        Place::Result(index) => match (&op.outputs[index].name, op.outputs.len()) {
+        ReadValue::Arg(index) => op.args[index].name.clone(),
+        ReadValue::Result(index) => match (&op.outputs[index].name, op.outputs.len()) {
             (Some(name), _) => name.clone(),
             (None, 1) => "result".to_owned(),
             (None, _) => format!("result{index}"),
         },
     });
-    Derivative {
+    DescribedDerivative {
         of,
         formula: derivative.text.trim().to_owned(),
         derived: derivative.derived,

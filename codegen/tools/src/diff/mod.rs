@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use opsmith_codegen::model::Model;
 
-pub use rules::{RULES, Rule};
+pub use rules::{DiffRule, RULES};
 pub use version::{Version, next};
 
 /// The effect of a change on callers.

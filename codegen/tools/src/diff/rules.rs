@@ -4,7 +4,7 @@ use super::Class;
 
 /// A kind of change.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub struct DiffRule {
     /// Its name.
     pub name: &'static str,
     /// Its effect on callers.
@@ -13,14 +13,14 @@ pub struct Rule {
     pub reason: &'static str,
 }
 
-const fn rule(name: &'static str, class: Class, reason: &'static str) -> Rule {
-    Rule { name, class, reason }
+const fn rule(name: &'static str, class: Class, reason: &'static str) -> DiffRule {
+    DiffRule { name, class, reason }
 }
 
 use Class::{Additive, Breaking, Internal};
 
 /// Every kind of change.
-pub const RULES: &[Rule] = &[
+pub const RULES: &[DiffRule] = &[
     rule("operator-removed", Breaking, "calls of it do not compile"),
     rule("operator-renamed", Breaking, "calls by the old name do not compile"),
     rule("operator-added", Additive, "nobody calls it yet"),

@@ -4,7 +4,7 @@ use opsmith_core::Backend;
 use serde_json::{Map, Value, json};
 
 use super::expression;
-use opsmith_codegen::analysis::reads::{Place, reads};
+use opsmith_codegen::analysis::reads::{ReadValue, reads};
 use opsmith_codegen::model::{
     Derivative, Fill, Forward, ForwardFormula, Model, Op, Sample, SampleTensor, SampleValue, Tolerance,
     ToleranceOf,
@@ -17,8 +17,8 @@ pub(super) fn backward(derivative: &Derivative, op: &Op, model: &Model) -> Value
         .values
         .into_iter()
         .map(|place| match place {
-            Place::Arg(index) => json!({ "argument": op.args[index].name }),
-            Place::Result(index) => json!({ "result": index }),
+            ReadValue::Arg(index) => json!({ "argument": op.args[index].name }),
+            ReadValue::Result(index) => json!({ "result": index }),
         })
         .collect();
     let backends: Vec<&str> =

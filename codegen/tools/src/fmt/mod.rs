@@ -19,7 +19,7 @@ use opsmith_codegen::spec::yaml::{self, Node, NodeKind};
 pub const WIDTH: usize = 110;
 
 /// The reason why a text was not formatted.
-pub enum Refusal {
+pub enum NotFormatted {
     /// The file has mistakes: the diagnostics, and the texts they refer to.
     Mistakes(SourceMap, Diagnostics),
     /// The result would have another meaning, which is a defect of the formatter.
@@ -33,7 +33,7 @@ pub enum Refusal {
 ///
 /// # Errors
 /// If the file cannot be read as a spec: syntax, keys, or kinds of values. Expressions are not checked.
-pub fn format(name: &str, text: &str) -> Result<String, Refusal> {
+pub fn format(name: &str, text: &str) -> Result<String, NotFormatted> {
     format_bytes(name, text.as_bytes().to_vec())
 }
 
@@ -41,7 +41,7 @@ pub fn format(name: &str, text: &str) -> Result<String, Refusal> {
 ///
 /// # Errors
 /// As [`format()`]; bytes that are not UTF-8 are a mistake.
-pub fn format_bytes(name: &str, bytes: Vec<u8>) -> Result<String, Refusal> {
+pub fn format_bytes(name: &str, bytes: Vec<u8>) -> Result<String, NotFormatted> {
     let mut sources = SourceMap::new();
     let mut diagnostics = Diagnostics::default();
     let source = encoding::add(&mut sources, name, bytes, &mut diagnostics);
@@ -50,14 +50,14 @@ pub fn format_bytes(name: &str, bytes: Vec<u8>) -> Result<String, Refusal> {
         Document::from_node(root, &sources, &mut diagnostics);
     }
     let Some(before) = before.filter(|_| !diagnostics.has_errors()) else {
-        return Err(Refusal::Mistakes(sources, diagnostics));
+        return Err(NotFormatted::Mistakes(sources, diagnostics));
     };
     let text = sources.text(source);
-    let (mut tree, comments) = tree::read(text).map_err(Refusal::Defect)?;
+    let (mut tree, comments) = tree::read(text).map_err(NotFormatted::Defect)?;
     attach::attach(&mut tree, &comments, text);
     let written = write::write(tree);
-    same_meaning(&before, &written).map_err(Refusal::Defect)?;
-    same_comments(&comments, &written).map_err(Refusal::Defect)?;
+    same_meaning(&before, &written).map_err(NotFormatted::Defect)?;
+    same_comments(&comments, &written).map_err(NotFormatted::Defect)?;
     Ok(written)
 }
 

@@ -1,6 +1,6 @@
 //! PyTorch's `native_functions.yaml` and `derivatives.yaml` to one spec.
 //!
-//! In: the texts of the two files. Out: the text of a spec without mistakes, and a [`Report`] that accounts for every
+//! In: the texts of the two files. Out: the text of a spec without mistakes, and a [`ImportReport`] that accounts for every
 //! entry, field and formula. Nothing is dropped: fields without a key in the spec language are kept under `origin`,
 //! kernels under `supplied`, and untranslated formulas as `opaque("…")`. A formula counts as translated if the checker
 //! resolved every name and type in it.
@@ -32,14 +32,14 @@ use fold::Folded;
 use native::Native;
 use translate::{Operators, Translator};
 
-pub use report::{Opaque, Report, Row};
+pub use report::{ImportReport, ImportRow, Opaque};
 
 /// The result of an import.
 pub struct Import {
     /// The spec.
     pub spec: String,
     /// The account of the files' contents.
-    pub report: Report,
+    pub report: ImportReport,
 }
 
 /// The reason why nothing was imported.

@@ -7,7 +7,7 @@ use super::{State, Stated, Work, write};
 
 /// One feature of one file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct ImportRow {
     /// The file.
     pub file: &'static str,
     /// The field or kind of formula.
@@ -37,7 +37,7 @@ pub struct Opaque {
 
 /// The account of an import.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Report {
+pub struct ImportReport {
     /// The entries of the native functions.
     pub natives: usize,
     /// The entries of the spec that replace them.
@@ -45,7 +45,7 @@ pub struct Report {
     /// The functions that formulas call and that the importing project must supply.
     pub declarations: usize,
     /// Each feature.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ImportRow>,
     /// Each formula that was not translated.
     pub opaque: Vec<Opaque>,
     /// Translated formulas that call a declared function.
@@ -55,12 +55,12 @@ pub struct Report {
 const NATIVE: &str = "native_functions.yaml";
 const DERIVATIVES: &str = "derivatives.yaml";
 
-pub(super) fn of(work: &Work<'_>, derivatives: &[Derivatives]) -> Report {
-    let mut report = Report {
+pub(super) fn of(work: &Work<'_>, derivatives: &[Derivatives]) -> ImportReport {
+    let mut report = ImportReport {
         natives: work.natives.len(),
         entries: work.entries.len(),
         declarations: work.declarations.len(),
-        ..Report::default()
+        ..ImportReport::default()
     };
     native_rows(work, &mut report);
     derivative_rows(work, derivatives, &mut report);
@@ -81,7 +81,7 @@ pub(super) fn of(work: &Work<'_>, derivatives: &[Derivatives]) -> Report {
     report
 }
 
-fn native_rows(work: &Work<'_>, report: &mut Report) {
+fn native_rows(work: &Work<'_>, report: &mut ImportReport) {
     let mut fields: BTreeMap<&str, usize> = BTreeMap::new();
     for native in work.natives {
         for (field, _) in &native.fields {
@@ -90,7 +90,7 @@ fn native_rows(work: &Work<'_>, report: &mut Report) {
     }
     let mut push = |feature: &str, count: usize, translated: usize| {
         let feature = feature.to_owned();
-        report.rows.push(Row { file: NATIVE, feature, count, translated, kept: count - translated });
+        report.rows.push(ImportRow { file: NATIVE, feature, count, translated, kept: count - translated });
     };
     push("func", work.natives.len(), work.natives.len());
     for (field, count) in fields {
@@ -118,10 +118,16 @@ fn generated(work: &Work<'_>) -> usize {
     with.filter(|native| native.words("autogen").iter().all(|word| made.contains(*word))).count()
 }
 
-fn derivative_rows(work: &Work<'_>, derivatives: &[Derivatives], report: &mut Report) {
+fn derivative_rows(work: &Work<'_>, derivatives: &[Derivatives], report: &mut ImportReport) {
     let mut push = |feature: &str, count: usize, translated: usize| {
         let feature = feature.to_owned();
-        report.rows.push(Row { file: DERIVATIVES, feature, count, translated, kept: count - translated });
+        report.rows.push(ImportRow {
+            file: DERIVATIVES,
+            feature,
+            count,
+            translated,
+            kept: count - translated,
+        });
     };
     push("name", derivatives.len(), derivatives.len());
     let formulas: Vec<&Stated<'_>> = work.formulas.values().flat_map(|formulas| &formulas.list).collect();

@@ -6,7 +6,7 @@ use minijinja::context;
 
 use opsmith_codegen::analysis::naming;
 
-use super::{Change, Refusal, is_package_name, render};
+use super::{FileChange, Refusal, is_package_name, render};
 
 /// The source of the dependencies `opsmith`, `opsmith-codegen` and `opsmith-testing`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,7 +48,7 @@ pub fn krate(
     name: &str,
     dependencies: &Dependencies,
     inside_workspace: bool,
-) -> Result<Vec<Change>, Refusal> {
+) -> Result<Vec<FileChange>, Refusal> {
     if !is_package_name(name) {
         return Err(Refusal::Because(format!(
             "`{name}` cannot be the name of a crate; choose one with --name, such as my_ops"
@@ -76,7 +76,7 @@ pub fn krate(
     ];
     let render_file = |(path, template): &(&str, &str)| {
         let text = render(template, context.clone())?;
-        Ok(Change { path: folder.join(path), text, exists: false })
+        Ok(FileChange { path: folder.join(path), text, exists: false })
     };
     files.iter().chain(&SOURCES).map(render_file).collect()
 }

@@ -1,6 +1,6 @@
 //! File templates: a new crate (`opsmith init`), a new package of Python (`opsmith init --python`), a new operator (`opsmith new`).
 //!
-//! In: names and a signature. Out: [`Change`]s to files, which the command makes all or not at all. Only reads from the
+//! In: names and a signature. Out: [`FileChange`]s to files, which the command makes all or not at all. Only reads from the
 //! disk. The templates are beside this file.
 
 mod krate;
@@ -20,7 +20,7 @@ pub use python::python;
 
 /// A file to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Change {
+pub struct FileChange {
     /// The file.
     pub path: PathBuf,
     /// The new contents.

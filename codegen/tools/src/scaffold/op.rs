@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use minijinja::context;
 
-use super::{Change, Refusal, render, sample};
+use super::{FileChange, Refusal, render, sample};
 use crate::fmt;
 use opsmith_codegen::analysis::naming;
 use opsmith_codegen::config::Config;
@@ -36,7 +36,7 @@ pub struct NewOperator {
     /// Its full name.
     pub name: String,
     /// The files, the spec first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FileChange>,
     /// The file with the kernel.
     pub kernel: PathBuf,
     /// The test, as a name for `cargo test --test`.
@@ -61,7 +61,7 @@ pub fn operator(config: &Config, signature: &str, language: KernelLanguage) -> R
     }
     let op = checked.model.ops.iter().find(|op| op.name == full_name && !op.is_external());
     let op = op.ok_or_else(|| format!("`{full_name}` did not become an operator, which is a defect"))?;
-    let mut changes = vec![Change { path: config.spec.clone(), text: spec, exists: true }];
+    let mut changes = vec![FileChange { path: config.spec.clone(), text: spec, exists: true }];
     let kernel = match language {
         KernelLanguage::Rust => rust_kernel(op, &stem, &place, &mut changes)?,
         KernelLanguage::Cpp => {
@@ -199,8 +199,10 @@ fn entry(
     );
     match fmt::format("the new entry", &text) {
         Ok(text) => Ok(text.split_once("ops:\n").map(|(_, entry)| entry.to_owned()).unwrap_or_default()),
-        Err(fmt::Refusal::Mistakes(sources, diagnostics)) => Err(Refusal::Mistakes(sources, diagnostics)),
-        Err(fmt::Refusal::Defect(reason)) => Err(Refusal::Because(reason)),
+        Err(fmt::NotFormatted::Mistakes(sources, diagnostics)) => {
+            Err(Refusal::Mistakes(sources, diagnostics))
+        }
+        Err(fmt::NotFormatted::Defect(reason)) => Err(Refusal::Because(reason)),
     }
 }
 
@@ -229,7 +231,12 @@ fn insert(name: &str, spec: &str, entry: &str) -> Result<String, Refusal> {
 }
 
 /// A Rust kernel skeleton, in a module of its own.
-fn rust_kernel(op: &Op, stem: &str, place: &Place, changes: &mut Vec<Change>) -> Result<PathBuf, Refusal> {
+fn rust_kernel(
+    op: &Op,
+    stem: &str,
+    place: &Place,
+    changes: &mut Vec<FileChange>,
+) -> Result<PathBuf, Refusal> {
     let path = place.rust.join(format!("{stem}.rs"));
     let parameters = emit::rust_kernel_parameters(op);
     let text = parameters.join(", ");
@@ -274,7 +281,7 @@ fn rust_kernel(op: &Op, stem: &str, place: &Place, changes: &mut Vec<Change>) ->
     changes.push(new_file(path.clone(), rendered)?);
     let module = place.rust.join("mod.rs");
     let text = with_module(&read(&module)?, stem);
-    changes.push(Change { path: module, text, exists: true });
+    changes.push(FileChange { path: module, text, exists: true });
     Ok(path)
 }
 
@@ -306,7 +313,7 @@ fn foreign_kernel(
     place: &Place,
     template: &str,
     extension: &str,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<FileChange>,
 ) -> Result<PathBuf, Refusal> {
     let (folder, _) = if extension == "cu" { &place.cuda } else { &place.foreign };
     let path = folder.join(format!("{stem}.{extension}"));
@@ -328,11 +335,11 @@ fn foreign_kernel(
     Ok(path)
 }
 
-fn new_file(path: PathBuf, text: String) -> Result<Change, Refusal> {
+fn new_file(path: PathBuf, text: String) -> Result<FileChange, Refusal> {
     if path.exists() {
         return Err(Refusal::Because(format!("{} is there already; nothing was written", path.display())));
     }
-    Ok(Change { path, text, exists: false })
+    Ok(FileChange { path, text, exists: false })
 }
 
 fn read(path: &Path) -> Result<String, Refusal> {

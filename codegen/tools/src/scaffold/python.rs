@@ -5,7 +5,7 @@ use std::path::Path;
 use minijinja::context;
 
 use super::krate::{self, Dependencies};
-use super::{Change, Refusal, is_package_name, render};
+use super::{FileChange, Refusal, is_package_name, render};
 
 /// The stock package's stub of all that is no operator, its stub of operators, the program that writes the latter, the one that records
 /// the results of examples, and the tensors of examples.
@@ -44,7 +44,7 @@ pub fn python(
     name: &str,
     dependencies: &Dependencies,
     inside_workspace: bool,
-) -> Result<Vec<Change>, Refusal> {
+) -> Result<Vec<FileChange>, Refusal> {
     if !is_package_name(name) || name.starts_with('_') {
         return Err(Refusal::Because(format!(
             "`{name}` cannot be the name of a package of Python; choose one with --name, such as my_ops"
@@ -71,7 +71,7 @@ pub fn python(
     let path = |file: &str| folder.join(file.replace("LIBRARY", &library));
     let shared = krate::SOURCES.iter().chain(&TEMPLATES).map(|(file, template)| {
         let text = render(template, context.clone())?;
-        Ok(Change { path: path(file), text: text.trim_start_matches('\n').to_owned(), exists: false })
+        Ok(FileChange { path: path(file), text: text.trim_start_matches('\n').to_owned(), exists: false })
     });
     let mut changes = shared.collect::<Result<Vec<_>, Refusal>>()?;
     let module = format!("_{library}");
@@ -87,7 +87,7 @@ pub fn python(
             ("python/LIBRARY/examples.py".to_owned(), renamed(EXAMPLES)),
             ("python/LIBRARY/testing.py".to_owned(), renamed(TESTING)),
         ]
-        .map(|(file, text)| Change { path: path(&file), text, exists: false }),
+        .map(|(file, text)| FileChange { path: path(&file), text, exists: false }),
     );
     Ok(changes)
 }

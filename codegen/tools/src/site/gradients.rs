@@ -7,8 +7,8 @@ use serde::Serialize;
 use opsmith_codegen::emit;
 use opsmith_codegen::model::{GradientSource, Model, Op};
 
-use crate::describe::Operator;
-use crate::typeset::{self, Formula};
+use crate::describe::DescribedOperator;
+use crate::typeset::{self, TypesetFormula};
 
 /// A gradient formula.
 #[derive(Clone, Debug, Serialize)]
@@ -27,7 +27,7 @@ pub struct DerivativeRow {
 
 /// The gradient formulas.
 pub fn rows(model: &Model, op: &Op) -> Vec<DerivativeRow> {
-    let row = |formula: Formula| {
+    let row = |formula: TypesetFormula| {
         let of = |name: &str| formula.argument.split([',', ' ']).any(|part| part == name);
         let derived = op.derivatives.iter().any(|derivative| {
             derivative.derived && derivative.arguments.iter().any(|index| of(&op.args[*index].name))
@@ -61,7 +61,7 @@ pub fn sentence(meant: &Op) -> String {
 }
 
 /// Forward mode.
-pub fn forward(described: &Operator) -> String {
+pub fn forward(described: &DescribedOperator) -> String {
     match described.forward_by {
         "" => "not supported".to_owned(),
         "written" => format!("by {}", described.tangents.join("; ")),
@@ -70,7 +70,7 @@ pub fn forward(described: &Operator) -> String {
 }
 
 /// Gradients of gradients.
-pub fn second_order(described: &Operator, meant: &Op) -> String {
+pub fn second_order(described: &DescribedOperator, meant: &Op) -> String {
     match &described.second_order_refused {
         Some(why) => format!("refused: {why}"),
         None if meant.gradient_source() == GradientSource::None => "no gradient".to_owned(),

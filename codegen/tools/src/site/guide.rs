@@ -15,12 +15,12 @@ use super::html::FileNames;
 #[derive(Clone, Debug, Default)]
 pub struct Guide {
     /// The documents.
-    pub documents: Vec<Document>,
+    pub documents: Vec<GuidePage>,
 }
 
 /// A document.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct GuidePage {
     /// Its file, relative to the folder of the spec, with `/`.
     pub path: String,
     /// Its text, Markdown.
@@ -59,7 +59,7 @@ impl Guide {
             let file = folder.join(&path);
             let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
             let page = format!("guide/{}.html", names.add(&name_of(&path)));
-            documents.push(Document { title: title_of(&text, &path), page, path, text, part });
+            documents.push(GuidePage { title: title_of(&text, &path), page, path, text, part });
         }
         Ok(Guide { documents })
     }
@@ -70,8 +70,8 @@ impl Guide {
     }
 
     /// The documents by the part that they belong to, in order.
-    pub fn parts(&self) -> Vec<(&str, Vec<&Document>)> {
-        let mut parts: Vec<(&str, Vec<&Document>)> = Vec::new();
+    pub fn parts(&self) -> Vec<(&str, Vec<&GuidePage>)> {
+        let mut parts: Vec<(&str, Vec<&GuidePage>)> = Vec::new();
         for document in &self.documents {
             match parts.last_mut() {
                 Some((part, documents)) if *part == document.part => documents.push(document),

@@ -20,8 +20,8 @@ use super::places::{Place, place};
 use super::python;
 use super::sizes::{self, SizesInSymbols};
 use super::tests::{self, TestTable, TimingRow};
-use crate::coverage::{self, Row};
-use crate::describe::{self, Kernel, Shared};
+use crate::coverage::{self, CoverageRow};
+use crate::describe::{self, DescribedKernel, Shared};
 use crate::plot::{Plot, plot};
 use crate::results::Results;
 use crate::typeset;
@@ -210,7 +210,7 @@ pub fn pages(map: &SiteMap<'_>) -> Vec<OperatorPage> {
     map.pages.keys().map(|index| page(map, *index, &coverage.rows, &mut shared)).collect()
 }
 
-fn page(map: &SiteMap<'_>, index: usize, coverage: &[Row], shared: &mut Shared<'_>) -> OperatorPage {
+fn page(map: &SiteMap<'_>, index: usize, coverage: &[CoverageRow], shared: &mut Shared<'_>) -> OperatorPage {
     let (op, input) = (map.op(index), map.input);
     let model = &input.checked.model;
     // An alias has the body, rules and gradients of the operator that it names.
@@ -224,7 +224,7 @@ fn page(map: &SiteMap<'_>, index: usize, coverage: &[Row], shared: &mut Shared<'
     let body = &meant.body;
     let expression = body.pointwise.as_ref().or(body.composite.as_ref());
     let calls = described.decomposes_to.iter().flat_map(|composition| &composition.calls);
-    let kernel = |kernel: &Kernel| KernelRow {
+    let kernel = |kernel: &DescribedKernel| KernelRow {
         backend: if kernel.backend == "any" { "Every backend".to_owned() } else { kernel.backend.clone() },
         kind: kernel.kind,
         text: kernel.text.clone(),
@@ -328,7 +328,7 @@ fn deprecated(map: &SiteMap<'_>, op: &Op) -> Option<String> {
 }
 
 /// Rust functions, methods and operators, and calls by name.
-fn forms(map: &SiteMap<'_>, op: &Op, meant: &Op, described: &describe::Operator) -> Vec<FormRow> {
+fn forms(map: &SiteMap<'_>, op: &Op, meant: &Op, described: &describe::DescribedOperator) -> Vec<FormRow> {
     let links = map.links("", "../");
     let form = |word: &str| match word {
         "inplace" => (Form::Inplace, "in place"),
@@ -393,9 +393,9 @@ fn example(op: &Op, meant: &Op, results: Option<&Results>) -> Option<ExampleText
 }
 
 /// The dtypes of the backends that compute it at all.
-fn backends(op: &Op, coverage: &[Row]) -> Vec<BackendRow> {
+fn backends(op: &Op, coverage: &[CoverageRow]) -> Vec<BackendRow> {
     let rows = coverage.iter().filter(|row| row.op == op.name && !row.forward.is_empty());
-    let cells = |row: &Row| {
+    let cells = |row: &CoverageRow| {
         let mark =
             |dtype: &DType| match (row.forward.contains(&dtype.name()), row.backward.contains(&dtype.name()))
             {
@@ -439,7 +439,7 @@ fn names(map: &SiteMap<'_>, op: &Op, forms: &[describe::Name]) -> Vec<NameRow> {
     rows
 }
 
-fn callers(map: &SiteMap<'_>, described: &describe::Operator) -> Vec<Caller> {
+fn callers(map: &SiteMap<'_>, described: &describe::DescribedOperator) -> Vec<Caller> {
     let caller = |used: &describe::Use| {
         let PageLink { title, page } = map.operator(&used.op);
         Caller { title, page, place: used.place.clone() }

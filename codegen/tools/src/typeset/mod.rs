@@ -12,7 +12,7 @@ mod names;
 mod sizes;
 
 use opsmith_codegen::analysis::composed;
-use opsmith_codegen::analysis::reads::{Place, reads};
+use opsmith_codegen::analysis::reads::{ReadValue, reads};
 use opsmith_codegen::model::expr::{Expr, ExprKind};
 use opsmith_codegen::model::{Backends, Derivative, Model, Op};
 use opsmith_core::rules::{Rule, ShapeRule};
@@ -24,7 +24,7 @@ pub use sizes::{ResultSizes, SizesOfArgument, formula_of_size, sample as sizes_o
 
 /// A gradient formula.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Formula {
+pub struct TypesetFormula {
     /// The argument whose gradient it is, or several, separated by commas.
     pub argument: String,
     /// The formula, typeset; `None` if it only refuses or is written in another language.
@@ -65,18 +65,18 @@ fn by_notation(model: &Model, op: &Op) -> Option<String> {
 
 /// The gradient formulas, written or derived, in the model's order. One that gives several gradients is a row for each, if
 /// it has them apart.
-pub fn derivatives(model: &Model, op: &Op) -> Vec<Formula> {
+pub fn derivatives(model: &Model, op: &Op) -> Vec<TypesetFormula> {
     op.derivatives.iter().flat_map(|derivative| of_derivative(model, op, derivative)).collect()
 }
 
-fn of_derivative(model: &Model, op: &Op, derivative: &Derivative) -> Vec<Formula> {
+fn of_derivative(model: &Model, op: &Op, derivative: &Derivative) -> Vec<TypesetFormula> {
     let Derivative { arguments, formula, text, backends, derived: _ } = derivative;
     let saved: Vec<String> = reads(formula)
         .values
         .into_iter()
         .map(|place| match place {
-            Place::Arg(index) => op.args[index].name.clone(),
-            Place::Result(index) => op.result_name(index),
+            ReadValue::Arg(index) => op.args[index].name.clone(),
+            ReadValue::Result(index) => op.result_name(index),
         })
         .collect();
     let writer = Writer::of(model, op, formula);
@@ -87,7 +87,7 @@ fn of_derivative(model: &Model, op: &Op, derivative: &Derivative) -> Vec<Formula
         let backend: Vec<&str> = backend.map(Backend::key).collect();
         let only =
             if *backends == Backends::ALL { String::new() } else { format!(" ({})", backend.join(", ")) };
-        Formula {
+        TypesetFormula {
             argument: format!("{}{only}", names.join(", ")),
             math: is_computed(formula).then(|| display(equations(&writer, tuple(left.collect()), formula))),
             source: text.split_whitespace().collect::<Vec<_>>().join(" "),
