@@ -5,9 +5,12 @@
 //! Hidden from documentation, and changed with the generator. No module of the runtime but `internals` may use
 //! this one.
 
+mod arguments;
 mod options;
 mod rows;
 mod tables;
+
+pub use arguments::{KernelArgument, arguments};
 
 /// Entry points of operator calls.
 pub mod call {

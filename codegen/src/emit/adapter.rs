@@ -10,7 +10,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::kernels::{Adapter, Entries, RustKernel, element_type, row_part, rust_type};
-use super::names::parameter;
+use super::names::{Taken, parameter};
 use super::{Generation, bind, header};
 use crate::analysis::rows::plainest_dtype;
 use crate::model::{Element, Kind, Op};
@@ -114,28 +114,30 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
     let views = Views::of(backend);
     let [view, optional_view] = [false, true].map(|optional| views.function(optional, "view"));
     let [several, optional_several] = [false, true].map(|optional| views.function(optional, "views"));
+    let call = Taken::by(op, []).free("call");
     let given = arguments.iter().map(|&index| {
         let arg = &op.args[index];
+        let name = parameter(arg);
         match (&arg.ty.kind, arg.ty.optional) {
-            (Kind::Tensor, false) if arg.element == Element::Any => quote!(call.untyped(#index)),
-            (Kind::Tensor, true) if arg.element == Element::Any => quote!(call.optional_untyped(#index)),
-            (Kind::Tensors, _) if arg.element == Element::Any => quote!(&call.all_untyped(#index)),
+            (Kind::Tensor, false) if arg.element == Element::Any => quote!(#name.untyped()),
+            (Kind::Tensor, true) if arg.element == Element::Any => quote!(#name.optional_untyped()),
+            (Kind::Tensors, _) if arg.element == Element::Any => quote!(&#name.all_untyped()),
             (Kind::OptionalTensors, _) if arg.element == Element::Any => {
-                quote!(&call.optional_all_untyped(#index))
+                quote!(&#name.optional_all_untyped())
             }
-            (Kind::Tensor, false) => quote!(call.#view(#index)),
-            (Kind::Tensor, true) => quote!(call.#optional_view(#index)),
-            (Kind::Tensors, _) => quote!(&call.#several(#index)),
-            (Kind::OptionalTensors, _) => quote!(&call.#optional_several(#index)),
-            _ => bind::access(quote!(call.args()[#index]), &arg.ty),
+            (Kind::Tensor, false) => quote!(#name.#view()),
+            (Kind::Tensor, true) => quote!(#name.#optional_view()),
+            (Kind::Tensors, _) => quote!(&#name.#several()),
+            (Kind::OptionalTensors, _) => quote!(&#name.#optional_several()),
+            _ => bind::access(quote!(#name), &arg.ty),
         }
     });
     let [view_mut, optional_view_mut] = [false, true].map(|optional| views.function(optional, "view_mut"));
     let several_mut = views.function(false, "views_mut");
     let written = op.outputs.iter().enumerate().map(|(index, output)| match output.ty.kind {
-        Kind::Tensors => quote!(&mut call.#several_mut()),
-        _ if output.ty.optional => quote!(call.#optional_view_mut(#index)?),
-        _ => quote!(call.#view_mut(#index)),
+        Kind::Tensors => quote!(&mut #call.#several_mut()),
+        _ if output.ty.optional => quote!(#call.#optional_view_mut(#index)?),
+        _ => quote!(#call.#view_mut(#index)),
     });
     let values: Vec<TokenStream> = given.chain(written).collect();
     let generics = views.generics(vec![format_ident!("T")]);
@@ -147,7 +149,8 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
         || outputs.any(|element| element == Element::Any);
     // The plainest type makes the plainest message.
     let first = plainest_dtype(op, backend).map(|dtype| vec![rust_type(dtype)]);
-    let declared = Declared { generics: &generics, parameters: &types, values: &values, first, inferred };
+    let declared =
+        Declared { generics: &generics, parameters: &types, call: &call, values: &values, first, inferred };
     let definition = definition(generation, op, kernel, &declared);
     let Names { function: module, kernel, one, .. } = Names::of(op, backend);
     let entries = if views.typed { Entries::Generic { module, kernel } } else { Entries::Function(one) };
@@ -160,7 +163,9 @@ pub(super) struct Declared<'a> {
     pub generics: &'a [Ident],
     /// Its parameters.
     pub parameters: &'a [Parameter],
-    /// The values that a call passes.
+    /// The name of a call.
+    pub call: &'a Ident,
+    /// The values that it passes.
     pub values: &'a [TokenStream],
     /// The first element types that the table has.
     pub first: Option<Vec<TokenStream>>,
@@ -210,7 +215,8 @@ pub(super) fn definition(
     kernel: &RustKernel<'_>,
     declared: &Declared<'_>,
 ) -> TokenStream {
-    let Declared { generics, parameters, values, first, inferred } = declared;
+    let Declared { generics, parameters, call, values, first, inferred } = declared;
+    let arguments = bind::pattern(&op.args, &quote!(#(#values),*));
     let root = generation.config.kernels_of(kernel.backend);
     let path: TokenStream = match syn::parse_str::<syn::Path>(kernel.path) {
         Ok(path) => quote!(#root::#path),
@@ -232,7 +238,7 @@ pub(super) fn definition(
         #name
 
         rt::rust_kernel! {
-            fn #function<#(#generics),*>(#(#signature),*) -> rt::Result<()> = |call| [#(#values),*];
+            fn #function<#(#generics),*>(#(#signature),*) -> rt::Result<()> = |#call, #arguments| [#(#values),*];
         }
 
         #assertion

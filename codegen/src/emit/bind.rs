@@ -33,6 +33,26 @@ pub(super) fn used(args: &[Arg], list: &Ident, code: &TokenStream) -> TokenStrea
     bindings(used, &list.to_token_stream())
 }
 
+/// Bindings of arguments of a kernel's call to their values, from their names in a [`pattern`].
+pub(super) fn by_name<'a>(args: impl Iterator<Item = &'a Arg>) -> TokenStream {
+    together(args.map(|arg| {
+        let name = parameter(arg);
+        let value = access(name.to_token_stream(), &arg.ty);
+        (name, value)
+    }))
+}
+
+/// The names of all arguments in order, as a pattern; `_` for those that code does not mention.
+pub(super) fn pattern(args: &[Arg], code: &TokenStream) -> TokenStream {
+    let mut mentioned = HashSet::new();
+    mention(code.clone(), &mut mentioned);
+    let names = args.iter().map(|arg| {
+        let name = parameter(arg);
+        if mentioned.contains(&name.to_string()) { quote!(#name) } else { quote!(_) }
+    });
+    quote!([#(#names),*])
+}
+
 /// Bindings of some arguments from a list of all.
 pub(super) fn bindings<'a>(args: impl Iterator<Item = (usize, &'a Arg)>, list: &TokenStream) -> TokenStream {
     together(args.map(|(index, arg)| {

@@ -8,7 +8,7 @@ use quote::{format_ident, quote};
 
 use super::adapter::{self, Declared, Names, Parameter, Views};
 use super::kernels::{Adapter, Entries, RustKernel, rust_type};
-use super::names::parameter;
+use super::names::{Taken, parameter};
 use super::{Generation, bind, header};
 use crate::analysis::rows::columns;
 use crate::model::{Combination, Op};
@@ -18,16 +18,26 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
     let (generics, types) = parameters(op, arguments, backend);
     let views = Views::of(backend);
     let (view, view_mut) = (views.function(false, "view"), views.function(false, "view_mut"));
-    let taken = arguments.iter().map(|&index| match &op.args[index].ty {
-        ty if ty.is_tensor() => quote!(call.#view(#index)),
-        ty => bind::access(quote!(call.args()[#index]), ty),
+    let call = Taken::by(op, []).free("call");
+    let taken = arguments.iter().map(|&index| {
+        let name = parameter(&op.args[index]);
+        match &op.args[index].ty {
+            ty if ty.is_tensor() => quote!(#name.#view()),
+            ty => bind::access(quote!(#name), ty),
+        }
     });
-    let written = (0..op.outputs.len()).map(|index| quote!(call.#view_mut(#index)));
+    let written = (0..op.outputs.len()).map(|index| quote!(#call.#view_mut(#index)));
     let values = taken.chain(written);
     let values: Vec<TokenStream> = values.collect();
     let first = op.combinations.first().map(|row| types_of_row(row, arguments));
-    let declared =
-        Declared { generics: &generics, parameters: &types, values: &values, first, inferred: true };
+    let declared = Declared {
+        generics: &generics,
+        parameters: &types,
+        call: &call,
+        values: &values,
+        first,
+        inferred: true,
+    };
     let definition = adapter::definition(generation, op, kernel, &declared);
     let names = Names::of(op, backend);
     let rows = op.combinations.clone();

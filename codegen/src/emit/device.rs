@@ -7,14 +7,14 @@
 mod text;
 
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 
 use super::kernels::{Adapter, Entries, row_part};
-use super::names::{Taken, position};
+use super::names::{Taken, parameter, position};
 use super::{Generation, bind};
 use crate::analysis::elements::{uniform_condition, with_branch};
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{DEVICE_LOOPS, Element, Op};
+use crate::model::{Arg, DEVICE_LOOPS, Element, Op};
 
 /// The row's adapter: a function for all dtypes, and for each dtype a kernel that calls it.
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> Option<Adapter> {
@@ -34,8 +34,15 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> Option<Adapter> {
         };
         return Some(Adapter { definition, entries: Entries::Function(name) });
     }
-    let attributes = op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors());
-    let attributes = bind::bindings(attributes, &quote!(#call.args()));
+    let attributes: Vec<&Arg> = op.args.iter().filter(|arg| !arg.ty.holds_tensors()).collect();
+    let arguments = (!attributes.is_empty()).then(|| {
+        let names = op.args.iter().map(|arg| match arg.ty.holds_tensors() {
+            true => quote!(_),
+            false => parameter(arg).into_token_stream(),
+        });
+        quote!(let [#(#names),*] = rt::generated::arguments(#call);)
+    });
+    let attributes = bind::by_name(attributes.into_iter());
     let mut loops =
         Loops { generation, op, call: &call, dtype: &dtype, source: &source, structs: Vec::new() };
     let launches = loops.of(expr);
@@ -45,6 +52,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> Option<Adapter> {
         #[allow(unused, reason = "an expression need not use everything")]
         fn #name(#call: &KernelCall<'_>, #dtype: DType) -> rt::Result<()> {
             let #source = rt::device_source!(#operator, #headers, #(#lines)*);
+            #arguments
             #attributes
             #launches
         }

@@ -138,7 +138,13 @@ impl VisitMut for Plain {
             syn::Expr::Paren(paren) if is_one_piece(&paren.expr) => {
                 unwrap(expr);
             }
-            syn::Expr::Call(call) => call.args.iter_mut().for_each(unwrap),
+            syn::Expr::Call(call) => {
+                call.args.iter_mut().for_each(unwrap);
+                if takes_numbers(&call.func) {
+                    call.args.iter_mut().for_each(without_suffix);
+                }
+            }
+            syn::Expr::If(choice) => unwrap(&mut choice.cond),
             syn::Expr::MethodCall(call) => call.args.iter_mut().for_each(unwrap),
             syn::Expr::Array(array) => array.elems.iter_mut().for_each(unwrap),
             _ => {}
@@ -155,6 +161,38 @@ impl VisitMut for Plain {
 fn is_one_piece(expr: &syn::Expr) -> bool {
     use syn::Expr::{Call, MethodCall, Path, Try};
     matches!(expr, Path(_) | Call(_) | MethodCall(_) | Try(_))
+}
+
+/// Whether a function's parameters have types that do not depend on its arguments: a variant of `Scalar`, or a function of
+/// the module `raw`.
+fn takes_numbers(function: &syn::Expr) -> bool {
+    let syn::Expr::Path(path) = function else { return false };
+    let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        // A user's module of that name may have generic functions.
+        [.., "raw", _] => !names.iter().any(|name| name == "kernels"),
+        [.., "Scalar", variant] => matches!(*variant, "Int" | "Float"),
+        _ => false,
+    }
+}
+
+/// A number, or a negative one, without the suffix of its type.
+fn without_suffix(expr: &mut syn::Expr) {
+    match expr {
+        syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => without_suffix(expr),
+        syn::Expr::Lit(syn::ExprLit { lit, .. }) => match lit {
+            syn::Lit::Int(number) if number.suffix() == "i64" => {
+                *number = syn::LitInt::new(number.base10_digits(), number.span());
+            }
+            syn::Lit::Float(number) if number.suffix() == "f64" => {
+                let digits = number.base10_digits();
+                let point = if digits.contains(['.', 'e']) { "" } else { ".0" };
+                *number = syn::LitFloat::new(&format!("{digits}{point}"), number.span());
+            }
+            _ => {}
+        },
+        _ => {}
+    }
 }
 
 /// Takes parentheses away that stand around the whole of an expression.

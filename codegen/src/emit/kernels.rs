@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
 use super::names::{Taken, def_name, doc, ident, part_name};
-use super::{Generation, adapter, device, header, pointwise};
+use super::{Generation, adapter, bind, device, header, pointwise};
 use crate::analysis::rows::has_kernels;
 use crate::config::Tables;
 use crate::model::{DEVICE_LOOPS, Element, Kernel, KernelSource, Op};
@@ -164,7 +164,7 @@ impl Entries {
                 quote!(&rt::kernels_of!(#module of #kernel: #(#names)*))
             }
             Entries::Loop { .. } => unreachable!("the macro of loops makes their row"),
-            Entries::Function(kernel) => quote!(&rt::op::same_kernel(#kernel, [#(DType::#names),*])),
+            Entries::Function(kernel) => quote!(&rt::same_kernel!(#kernel of #(#names)*)),
             Entries::OfDType(kernel) => quote!(&rt::kernels_of_dtypes!(#kernel of #(#names)*)),
             Entries::Each(entry) => {
                 let entries = dtypes.iter().map(entry);
@@ -228,7 +228,8 @@ fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
     let call = Taken::by(op, &op.body.pointwise).free("call");
     let body = pointwise::kernel(generation, op, &call);
     let out = element_type(op.outputs[0].element);
-    let definition = quote!(fn kernel(#call: &KernelCall<'_>) -> #out { #body });
+    let arguments = bind::pattern(&op.args, &body);
+    let definition = quote!(fn kernel(#call: &KernelCall<'_>, #arguments: Arguments<'_>) -> #out { #body });
     // A number that is rounded to the elements' dtype differs between dtypes of one loop.
     let rounds = op.args.iter().any(|arg| arg.rounded);
     Adapter { definition, entries: Entries::Loop { serves_halves: !rounds } }

@@ -18,6 +18,7 @@ pub mod formatted;
 mod forward;
 mod gradients;
 mod header;
+mod hoisted;
 mod infer;
 mod kernels;
 mod library;

@@ -4,6 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::expr::{compared_numbers, float, function_path, int, punctuation};
+use super::hoisted::Hoisted;
 use super::kernels::element_type;
 use super::names::{Taken, local, parameter};
 use super::{Generation, bind};
@@ -21,11 +22,11 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> Toke
         && op.args[index].element == Element::Any
     {
         // An expression that is just an input copies it, whatever its dtype.
-        return quote!(rt::copy::kernel(#call, #index));
+        let argument = parameter(&op.args[index]);
+        return quote!(rt::copy::kernel(#call, #argument.position));
     }
     let inputs = op.read_tensors(expr);
-    let attributes = op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors());
-    let attributes = bind::bindings(attributes, &quote!(#call.args()));
+    let attributes = bind::by_name(op.args.iter().filter(|arg| !arg.ty.holds_tensors()));
     let loops = Loops { generation, op, inputs: &inputs, call, taken: &Taken::by(op, [expr]) }.of(expr);
     quote! {
         #attributes
@@ -49,7 +50,7 @@ impl Loops<'_> {
     /// asked in each step.
     fn of(&self, expr: &Expr) -> TokenStream {
         let Loops { generation, op, inputs, call, taken } = *self;
-        let mut emit = Elements { generation, op, taken, hoisted: Vec::new() };
+        let mut emit = Elements { generation, op, hoisted: Hoisted::of(op, taken) };
         if let Some(condition) = uniform_condition(op, expr) {
             let condition = emit.attribute(&condition);
             let yes = self.of(&with_branch(op, expr, true));
@@ -57,7 +58,8 @@ impl Loops<'_> {
             return quote!(if #condition { #yes } else { #no });
         }
         let value = emit.value(expr);
-        let hoisted = &emit.hoisted;
+        let hoisted = emit.hoisted.statements();
+        let positions = inputs.iter().map(|&index| parameter(&op.args[index]));
         let map = format_ident!("map{}", inputs.len());
         let params = inputs.iter().map(|&index| {
             let name = parameter(&op.args[index]);
@@ -76,7 +78,7 @@ impl Loops<'_> {
         };
         quote! {
             #(#hoisted)*
-            rt::pointwise::#map(#call, [#(#inputs),*], #[inline(always)] move |#(#params),*| {
+            rt::pointwise::#map(#call, [#(#positions.position),*], #[inline(always)] move |#(#params),*| {
                 #widened
                 #result
             })
@@ -87,22 +89,20 @@ impl Loops<'_> {
 struct Elements<'a> {
     generation: &'a Generation<'a>,
     op: &'a Op,
-    taken: &'a Taken,
     /// Values that do not depend on the element, computed once a call.
-    hoisted: Vec<TokenStream>,
+    hoisted: Hoisted<'a>,
 }
 
 impl Elements<'_> {
-    fn hoist(&mut self, value: TokenStream) -> TokenStream {
-        let name = self.taken.free(&format!("constant{}", self.hoisted.len()));
-        self.hoisted.push(quote!(let #name = #value;));
+    fn hoist(&mut self, expr: &Expr, value: TokenStream) -> TokenStream {
+        let name = self.hoisted.name(expr, value);
         quote!(#name)
     }
 
     fn value(&mut self, expr: &Expr) -> TokenStream {
         if is_computed(expr) && is_of_attributes(self.op, expr) {
             let value = self.attribute(expr);
-            return self.hoist(value);
+            return self.hoist(expr, value);
         }
         match &expr.kind {
             ExprKind::Variable(Variable::Arg(index)) => {
@@ -169,7 +169,10 @@ impl Elements<'_> {
         if !matches!(to.ty.kind, Kind::Element | Kind::RealElement) {
             return self.attribute(to);
         }
-        let value = self.value(inner);
+        let value = match is_of_attributes(self.op, inner) {
+            true => self.attribute(inner),
+            false => self.value(inner),
+        };
         let ty = if to.ty.kind == Kind::RealElement {
             quote!(<<T as Element>::Real as Element>::Compute)
         } else {
@@ -193,7 +196,7 @@ impl Elements<'_> {
                 _ => quote!(<#ty as Element>::from_scalar(#scalar)),
             }
         };
-        if depends_on_elements(self.op, inner) { converted } else { self.hoist(converted) }
+        if depends_on_elements(self.op, inner) { converted } else { self.hoist(to, converted) }
     }
 
     fn binary(&mut self, symbol: Operation, a: &Expr, b: &Expr) -> TokenStream {

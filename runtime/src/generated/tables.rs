@@ -19,7 +19,8 @@ macro_rules! kernels_of {
     };
 }
 
-/// The declaration of a kernel, generic unless it is one of a device: the type that it must have, and its arguments from a call. A function of the
+/// The declaration of a kernel, generic unless it is one of a device: the type that it must have, and its arguments from a call, whose own have the names
+/// behind it in signature order. A function of the
 /// declaration's name takes the kernel at its exact type; the struct `Any` in the module of that name takes whatever
 /// kernel is given, for [`Misfit`](crate::generated::declared::Misfit) to find one of another type.
 #[doc(hidden)]
@@ -27,7 +28,7 @@ macro_rules! kernels_of {
 macro_rules! rust_kernel {
     (
         fn $declared:ident $(<$($T:ident),*>)? ($($arg:ident: $ty:ty),* $(,)?) -> $result:ty =
-            |$call:ident| [$($value:expr),* $(,)?];
+            |$call:ident $(, [$($name:tt),* $(,)?])? $(,)?| [$($value:expr),* $(,)?];
     ) => {
         fn $declared $(<$($T: $crate::Element),*>)? (
             $call: &$crate::op::KernelCall<'_>,
@@ -44,6 +45,7 @@ macro_rules! rust_kernel {
             impl<$($($T: $crate::Element,)*)? F: Fn($($ty),*) -> $result> Any<($($($T,)*)?), F> {
                 #[inline(always)]
                 pub fn run_declared(self, $call: &$crate::op::KernelCall<'_>) -> $crate::Result<()> {
+                    $(let [$($name),*] = $crate::generated::arguments($call);)?
                     (self.0)($($value),*)
                 }
             }
@@ -51,7 +53,8 @@ macro_rules! rust_kernel {
     };
 }
 
-/// A table of loops over an expression, one for the Rust type of each dtype. With `; F32 for F16 BF16` the one for `f32`
+/// A table of loops over an expression, one for the Rust type of each dtype. The names in brackets are those of the call's
+/// arguments in signature order. With `; F32 for F16 BF16` the one for `f32`
 /// serves those dtypes, too.
 #[doc(hidden)]
 #[macro_export]
@@ -60,13 +63,13 @@ macro_rules! pointwise_kernels {
         $(#[$attribute:meta])*
         pub static $table:ident: KernelTable =
             of![$($dtype:ident)* $(; $one:ident for $($also:ident)*)?] $(.$part:ident($($args:tt)*))*;
-        fn kernel($call:ident: &KernelCall<'_>) -> $result:ty $body:block
+        fn kernel($call:ident: &KernelCall<'_>, $arguments:tt: Arguments<'_> $(,)?) -> $result:ty $body:block
     ) => {
         $(#[$attribute])*
         pub static $table: $crate::op::KernelTable = $crate::op::KernelTable::cpu("pointwise", &{
-            $(const ONE: $crate::op::KernelFn = $crate::__pointwise_kernel!($one $call $result, $body);)?
+            $(const ONE: $crate::op::KernelFn = $crate::__pointwise_kernel!($one $call $arguments $result, $body);)?
             [
-                $(($crate::DType::$dtype, $crate::__pointwise_kernel!($dtype $call $result, $body)),)*
+                $(($crate::DType::$dtype, $crate::__pointwise_kernel!($dtype $call $arguments $result, $body)),)*
                 $(($crate::DType::$one, ONE), $(($crate::DType::$also, ONE),)*)?
             ]
         })
@@ -78,12 +81,13 @@ macro_rules! pointwise_kernels {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __pointwise_kernel {
-    ($dtype:ident $call:ident $result:ty, $body:block) => {{
+    ($dtype:ident $call:ident $arguments:tt $result:ty, $body:block) => {{
         #[allow(unused, reason = "an expression need not use everything")]
         fn kernel($call: &$crate::op::KernelCall<'_>) -> $crate::Result<()> {
             type T = $crate::element::named::$dtype;
             type C = <T as $crate::Element>::Compute;
             type R = $result;
+            let $arguments = $crate::generated::arguments($call);
             $body
         }
         kernel as $crate::op::KernelFn
@@ -101,6 +105,16 @@ macro_rules! kernels_of_dtypes {
             }
             kernel as $crate::op::KernelFn
         })),*]
+    };
+}
+
+/// Kernels in the form of [`KernelTable::with`](crate::op::KernelTable::with): one function, which finds the dtype in its
+/// tensors.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! same_kernel {
+    ($kernel:ident of $($dtype:ident)*) => {
+        $crate::op::same_kernel($kernel, [$($crate::DType::$dtype),*])
     };
 }
 

@@ -9,6 +9,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::super::Generation;
+use super::super::hoisted::described;
+use super::super::names::Taken;
 use super::super::pointwise::attribute;
 use crate::analysis::device_loops::depends_on_elements;
 use crate::analysis::elements::{is_bound, is_computed, is_element, is_mask, is_of_attributes, is_rounded};
@@ -76,14 +78,22 @@ pub fn of_loop(
     inputs: &[usize],
     (number, dtype): (u8, &Ident),
 ) -> (String, Vec<TokenStream>) {
-    let mut fields = Fields { generation, op, dtype, types: Vec::new(), values: Vec::new() };
+    let mut fields = Fields {
+        generation,
+        op,
+        dtype,
+        taken: &Taken::by(op, [expr]),
+        names: Vec::new(),
+        types: Vec::new(),
+        values: Vec::new(),
+    };
     let value = fields.value(expr);
     let result = op.outputs[0].element;
     let mut text = format!("template <class T> struct Loop{number} {{\n");
     _ = writeln!(text, "  using C = Compute<T>;\n  using R = {};", stored(result));
     _ = writeln!(text, "  static constexpr int kInputs = {};", inputs.len());
-    for (index, ty) in fields.types.iter().enumerate() {
-        _ = writeln!(text, "  {ty} constant{index};");
+    for (name, ty) in fields.names.iter().zip(&fields.types) {
+        _ = writeln!(text, "  {ty} {name};");
     }
     let parameters: Vec<String> = inputs
         .iter()
@@ -122,24 +132,35 @@ struct Fields<'a> {
     generation: &'a Generation<'a>,
     op: &'a Op,
     dtype: &'a Ident,
+    taken: &'a Taken,
+    names: Vec<String>,
     types: Vec<&'static str>,
     values: Vec<TokenStream>,
 }
 
 impl Fields<'_> {
-    fn field(&mut self, ty: &'static str, value: TokenStream) -> String {
+    /// The name of a new field for the value of an expression.
+    fn field(&mut self, expr: &Expr, ty: &'static str, value: TokenStream) -> String {
+        let described = described(self.op, expr);
+        let mut name = self.taken.free(&described).to_string();
+        let mut count = 1;
+        while self.names.contains(&name) {
+            count += 1;
+            name = self.taken.free(&format!("{described}_{count}")).to_string();
+        }
+        self.names.push(name.clone());
         self.types.push(ty);
         self.values.push(value);
-        format!("constant{}", self.types.len() - 1)
+        name
     }
 
     /// A number or truth value of the call, as it is.
     fn plain(&mut self, expr: &Expr) -> String {
         let value = attribute(self.generation, self.op, expr);
         match expr.ty.kind {
-            Kind::Bool => self.field("bool", quote!(rt::device_loop::Constant::bool(#value))),
-            Kind::Int => self.field("i64", quote!(rt::device_loop::Constant::int(#value))),
-            Kind::Float => self.field("double", quote!(rt::device_loop::Constant::float(#value))),
+            Kind::Bool => self.field(expr, "bool", quote!(rt::device_loop::Constant::bool(#value))),
+            Kind::Int => self.field(expr, "i64", quote!(rt::device_loop::Constant::int(#value))),
+            Kind::Float => self.field(expr, "double", quote!(rt::device_loop::Constant::float(#value))),
             ref other => unreachable!("the checker puts no {other:?} among elements"),
         }
     }
@@ -223,7 +244,7 @@ impl Fields<'_> {
             (true, true, _) => quote!(real_bound),
             (true, false, _) => quote!(real),
         };
-        self.field(ty, quote!(rt::device_loop::Constant::#constant(#dtype, #scalar)))
+        self.field(to, ty, quote!(rt::device_loop::Constant::#constant(#dtype, #scalar)))
     }
 
     fn binary(&mut self, symbol: Operation, a: &Expr, b: &Expr) -> String {

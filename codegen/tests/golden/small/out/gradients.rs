@@ -3,14 +3,14 @@
 
 /// `plus.Tensor`, self: `grad` (spec.yaml:8).
 pub fn plus_tensor_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
-    let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
-    Ok(Gradient::one(Some(grad0.clone())))
+    let Some(grad) = cx.grad(0) else { return Ok(Gradient::none(1)) };
+    Ok(Gradient::one(Some(grad.clone())))
 }
 
 /// `plus.Tensor`, other: `grown(grad)` (spec.yaml:8).
 pub fn plus_tensor_grad_other(cx: &GradContext<'_>) -> Result<Gradients> {
-    let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
-    Ok(Gradient::one(Some(raw::grown(grad0, false)?)))
+    let Some(grad) = cx.grad(0) else { return Ok(Gradient::none(1)) };
+    Ok(Gradient::one(Some(raw::grown(grad, false)?)))
 }
 
 pub static PLUS_TENSOR: GradDef = GradDef::elementwise(
@@ -20,8 +20,8 @@ pub static PLUS_TENSOR: GradDef = GradDef::elementwise(
 
 /// `plus.Scalar`, self: `grad` (spec.yaml:24).
 pub fn plus_scalar_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
-    let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
-    Ok(Gradient::one(Some(grad0.clone())))
+    let Some(grad) = cx.grad(0) else { return Ok(Gradient::none(1)) };
+    Ok(Gradient::one(Some(grad.clone())))
 }
 
 pub static PLUS_SCALAR: GradDef = GradDef::elementwise(
@@ -38,16 +38,16 @@ pub static GROWN: GradDef = GradDef::new(&[GradientFormula::new(&[0], grown_grad
 
 /// `product`, self: `product(grad, flipped(mat2, 0, 1))` (spec.yaml:39).
 pub fn product_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
-    let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
+    let Some(grad) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let mat2 = &cx.tensor(1)?;
-    Ok(Gradient::one(Some(raw::product(grad0, &raw::flipped(mat2, 0i64, 1i64)?)?)))
+    Ok(Gradient::one(Some(raw::product(grad, &raw::flipped(mat2, 0, 1)?)?)))
 }
 
 /// `product`, mat2: `flipped(self, 0, 1).product(grad)` (spec.yaml:39).
 pub fn product_grad_mat2(cx: &GradContext<'_>) -> Result<Gradients> {
-    let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
+    let Some(grad) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let self_ = &cx.tensor(0)?;
-    Ok(Gradient::one(Some(raw::product(&raw::flipped(self_, 0i64, 1i64)?, grad0)?)))
+    Ok(Gradient::one(Some(raw::product(&raw::flipped(self_, 0, 1)?, grad)?)))
 }
 
 pub static PRODUCT: GradDef = GradDef::new(
@@ -60,9 +60,9 @@ pub static PRODUCT: GradDef = GradDef::new(
 
 /// `largest`, self: `spread(grad, indices, self.sizes())` (spec.yaml:52).
 pub fn largest_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
-    let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
-    let result1 = &cx.result(1)?;
-    Ok(Gradient::one(Some(raw::spread(grad0, result1, &cx.meta(0).sizes[..])?)))
+    let Some(grad_values) = cx.grad(0) else { return Ok(Gradient::none(1)) };
+    let result_indices = &cx.result(1)?;
+    Ok(Gradient::one(Some(raw::spread(grad_values, result_indices, &cx.meta(0).sizes[..])?)))
 }
 
 pub static LARGEST: GradDef = GradDef::new(
@@ -74,10 +74,10 @@ pub static SPREAD: GradDef = GradDef { non_differentiable: bits(&[0]), ..GradDef
 
 /// `flipped`, self: `flipped(grad, dim0, dim1)` (spec.yaml:74).
 pub fn flipped_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
-    let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
+    let Some(grad) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let dim0 = cx.attribute(1).int();
     let dim1 = cx.attribute(2).int();
-    Ok(Gradient::one(Some(raw::flipped(grad0, dim0, dim1)?)))
+    Ok(Gradient::one(Some(raw::flipped(grad, dim0, dim1)?)))
 }
 
 pub static FLIPPED: GradDef = GradDef::new(

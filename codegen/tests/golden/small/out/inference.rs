@@ -81,7 +81,7 @@ pub fn flipped_view(args: &[Arg<'_>]) -> Result<Layout> {
 pub fn sum_and_growth_composite(args: &[Arg<'_>]) -> Result<rt::op::Outputs> {
     let (self_, other) = (args[0].tensor(), args[1].tensor());
     let (out0, out1) = {
-        let sum = raw::plus_tensor(self_, other, Scalar::Int(1i64))?;
+        let sum = raw::plus_tensor(self_, other, Scalar::Int(1))?;
         let sum = &sum;
         (sum.clone(), raw::grown(sum, false)?)
     };

@@ -19,16 +19,16 @@ mod foreign {
 rt::pointwise_kernels! {
     /// `plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:8.
     pub static PLUS_TENSOR: KernelTable = of![I64; F32 for BF16].at(Backend::Cpu, "spec.yaml:8");
-    fn kernel(call: &KernelCall<'_>) -> T {
-        let alpha = call.args()[2].scalar();
-        let constant0 = C::from_scalar(alpha);
+    fn kernel(call: &KernelCall<'_>, [self_, other, alpha]: Arguments<'_>) -> T {
+        let alpha = alpha.scalar();
+        let alpha_element = C::from_scalar(alpha);
         rt::pointwise::map2(
             call,
-            [0, 1],
+            [self_.position, other.position],
             #[inline(always)]
             move |self_: T, other: T| {
                 let (self_, other) = (self_.to_compute(), other.to_compute());
-                R::from_compute(Arithmetic::add(self_, Arithmetic::mul(constant0, other)))
+                R::from_compute(Arithmetic::add(self_, Arithmetic::mul(alpha_element, other)))
             },
         )
     }
@@ -37,17 +37,16 @@ rt::pointwise_kernels! {
 rt::pointwise_kernels! {
     /// `plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:24.
     pub static PLUS_SCALAR: KernelTable = of![I64; F32 for BF16].at(Backend::Cpu, "spec.yaml:24");
-    fn kernel(call: &KernelCall<'_>) -> T {
-        let (other, alpha) = (call.args()[1].scalar(), call.args()[2].scalar());
-        let constant0 = alpha * other;
-        let constant1 = C::from_scalar(constant0);
+    fn kernel(call: &KernelCall<'_>, [self_, other, alpha]: Arguments<'_>) -> T {
+        let (other, alpha) = (other.scalar(), alpha.scalar());
+        let alpha_times_other = C::from_scalar(alpha * other);
         rt::pointwise::map1(
             call,
-            [0],
+            [self_.position],
             #[inline(always)]
             move |self_: T| {
                 let self_ = self_.to_compute();
-                R::from_compute(Arithmetic::add(self_, constant1))
+                R::from_compute(Arithmetic::add(self_, alpha_times_other))
             },
         )
     }
@@ -56,12 +55,12 @@ rt::pointwise_kernels! {
 rt::pointwise_kernels! {
     /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:31.
     pub static GROWN: KernelTable = of![F32].at(Backend::Cpu, "spec.yaml:31");
-    fn kernel(call: &KernelCall<'_>) -> T {
-        let twice = call.args()[1].bool();
+    fn kernel(call: &KernelCall<'_>, [self_, twice]: Arguments<'_>) -> T {
+        let twice = twice.bool();
         if twice {
             rt::pointwise::map1(
                 call,
-                [0],
+                [self_.position],
                 #[inline(always)]
                 move |self_: T| {
                     let self_ = self_.to_compute();
@@ -74,7 +73,7 @@ rt::pointwise_kernels! {
         } else {
             rt::pointwise::map1(
                 call,
-                [0],
+                [self_.position],
                 #[inline(always)]
                 move |self_: T| {
                     let self_ = self_.to_compute();
@@ -90,7 +89,7 @@ use product_at_spec_yaml_39 as product_in_rust;
 
 rt::rust_kernel! {
     fn product_kernel<T>(self_: View<'_, T>, mat2: View<'_, T>, out: ViewMut<'_, T>) -> Result<()> =
-        |call| [call.view(0), call.view(1), call.view_mut(0)];
+        |call, [self_, mat2]| [self_.view(), mat2.view(), call.view_mut(0)];
 }
 
 const _: KernelFn = |call| product_kernel(call, product_at_spec_yaml_39::<f32>);
@@ -120,7 +119,7 @@ fn largest_kernel(call: &KernelCall<'_>) -> Result<()> {
 /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:52.
 pub static LARGEST: KernelTable = KernelTable::cpu(
     "kernels/largest.cc:golden_largest",
-    &rt::op::same_kernel(largest_kernel, [DType::F32]),
+    &rt::same_kernel!(largest_kernel of F32),
 );
 
 use crate::kernels::kernel::spread as spread_at_spec_yaml_65;
@@ -132,7 +131,8 @@ rt::rust_kernel! {
         index: View<'_, i64>,
         size: &[i64],
         out: ViewMut<'_, T>,
-    ) -> Result<()> = |call| [call.view(0), call.view(1), call.args()[2].ints(), call.view_mut(0)];
+    ) -> Result<()> =
+        |call, [self_, index, size]| [self_.view(), index.view(), size.ints(), call.view_mut(0)];
 }
 
 const _: KernelFn = |call| spread_kernel(call, spread_at_spec_yaml_65::<f32>);
