@@ -16,6 +16,8 @@ use syn::visit::{self, Visit};
 mod commands;
 #[path = "tidy/comments.rs"]
 mod comments;
+#[path = "tidy/definitions.rs"]
+mod definitions;
 #[path = "tidy/documented.rs"]
 mod documented;
 #[path = "tidy/kernels.rs"]
@@ -26,6 +28,8 @@ mod links;
 mod parsing;
 #[path = "tidy/sizes.rs"]
 mod sizes;
+#[path = "tidy/stages.rs"]
+mod stages;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
