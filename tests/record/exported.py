@@ -39,11 +39,9 @@ def repeated():
 def bags():
     weight, places, offsets = randn(6, 3), torch.tensor([1, 4, 0, 4, 5, 2]), torch.tensor([0, 2, 2, 5])
     for mode in (0, 1, 2):
-        for last in (False, True):
-            ends = torch.tensor([0, 2, 2, 5, 6]) if last else offsets
-            yield "embedding_bag", [weight, places, ends, False, mode, False, None, last]
-            for padding in (None, 4, -2):
-                yield "embedding_bag.padding_idx", [weight, places, ends, False, mode, False, None, last, padding]
+        yield "embedding_bag", [weight, places, offsets, False, mode]
+        for padding in (None, 4, -2):
+            yield "embedding_bag.padding_idx", [weight, places, offsets, False, mode, False, None, False, padding]
     factors = randn(6)
     yield "embedding_bag", [weight, places, offsets, False, 0, False, factors]
     yield "embedding_bag.padding_idx", [weight, places, offsets, False, 0, False, factors, False, 4]

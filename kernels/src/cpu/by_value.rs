@@ -36,16 +36,18 @@ pub fn repeat<T: Element>(self_: View<'_, T>, repeats: View<'_, i64>, out: ViewM
 ///
 /// # Errors
 /// If a number is negative, or the output has another size than their sum.
-pub fn repeated_positions<T: Element>(repeats: View<'_, i64>, mut out: ViewMut<'_, T>) -> Result<()> {
+pub fn repeated_positions<T: Element>(repeats: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
+    let counts =
+        || repeats.iter().map(|count| if let Scalar::Int(count) = count.to_scalar() { count } else { -1 });
     let mut sum = 0i64;
-    for count in repeats.iter() {
+    for count in counts() {
         if count < 0 {
             return Err(Error::value(format!("nothing can be repeated {count} times")));
         }
         sum = sum.saturating_add(count);
     }
     expect_sizes(out.sizes(), &[sum])?;
-    let positions = (0i64..).zip(repeats.iter());
+    let positions = (0i64..).zip(counts());
     let repeated = positions.flat_map(|(position, count)| std::iter::repeat_n(position, count as usize));
     out.write(repeated.map(|position| T::from_scalar(Scalar::Int(position))))
 }
