@@ -54,18 +54,18 @@ fn a_new_operator_leaves_the_rest_of_the_spec_alone() {
     };
 
     // Other kernels first, so that the module is inserted in order.
-    let rust = new("clip(Tensor self, *, float limit=1.0) -> Tensor", "rust");
+    let rust = new("cap(Tensor self, *, float limit=1.0) -> Tensor", "rust");
     rust.assert_parts(&[
-        "added `clip`\n",
+        "added `cap`\n",
         "changed ",
         "ops.yaml\n",
         "new ",
-        "src/kernels/clip.rs\n",
-        "cargo test --test clip\n",
+        "src/kernels/cap.rs\n",
+        "cargo test --test cap\n",
     ]);
-    let entry = "\n- func: clip(Tensor self, *, float limit=1.0) -> Tensor\n  doc: Not described yet.\n  shape: follow(self)\n  dtype: follow(self)\n  dispatch: {CPU: clip::clip}\n  derivatives:\n    self: not_implemented(\"the gradient is not written yet\")\n  samples: [{self: \"spread(2, 3)\"}]\n";
+    let entry = "\n- func: cap(Tensor self, *, float limit=1.0) -> Tensor\n  doc: Not described yet.\n  shape: follow(self)\n  dtype: follow(self)\n  dispatch: {CPU: cap::cap}\n  derivatives:\n    self: not_implemented(\"the gradient is not written yet\")\n  samples: [{self: \"spread(2, 3)\"}]\n";
     assert_eq!(scratch.read("my-ops/ops.yaml"), format!("{before}{entry}"));
-    assert!(scratch.read("my-ops/src/kernels/mod.rs").ends_with("\npub mod clip;\npub mod neighbours;\n"));
+    assert!(scratch.read("my-ops/src/kernels/mod.rs").ends_with("\npub mod cap;\npub mod neighbours;\n"));
 
     let cpp = new("order(Tensor self) -> (Tensor values, Tensor places)", "cpp");
     assert_eq!(cpp.status, Some(0), "{}", cpp.stderr);
@@ -87,8 +87,8 @@ fn a_new_operator_leaves_the_rest_of_the_spec_alone() {
     let text = scratch.read("my-ops/ops.yaml");
     let typo = new("bad(Tensr self) -> Tensor", "rust");
     typo.assert_parts(&["unknown type `Tensr`", "^^^^^ no such type", "nothing was written\n"]);
-    let taken = new("clip(Tensor self) -> Tensor", "rust");
-    taken.assert_parts(&["`clip` is declared twice", "nothing was written\n"]);
+    let taken = new("cap(Tensor self) -> Tensor", "rust");
+    taken.assert_parts(&["`cap` is declared twice", "nothing was written\n"]);
     assert_eq!((typo.status, taken.status), (Some(1), Some(1)));
     let no_tensor = new("count(Tensor self) -> int", "rust");
     assert!(no_tensor.stderr.contains("`new` writes operators that return tensors"), "{}", no_tensor.stderr);
@@ -279,7 +279,7 @@ fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
 
     let spec = format!("{folder}/ops.yaml");
     for (signature, kernel) in [
-        ("clip(Tensor self, Scalar low, *, float high=1.0) -> Tensor", "rust"),
+        ("cap(Tensor self, Scalar low, *, float high=1.0) -> Tensor", "rust"),
         ("order(Tensor self, int dim) -> (Tensor values, Tensor places)", "cpp"),
         ("blur.mask(Tensor? mask, Tensor[] list, int[2] size, ScalarType dtype) -> Tensor", "cuda"),
     ] {
@@ -289,7 +289,7 @@ fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
     let tests = cargo(&folder, &["test", "--no-fail-fast"]);
     assert!(!tests.stderr.contains("could not compile"), "{}", tests.stderr);
     assert!(!tests.stderr.contains("warning: unused"), "{}", tests.stderr);
-    for name in ["clip", "order", "blur.mask"] {
+    for name in ["cap", "order", "blur.mask"] {
         assert!(tests.stdout.contains(&format!("`{name}` is not implemented yet")), "{}", tests.stdout);
     }
     assert_eq!(
