@@ -14,7 +14,7 @@ use opsmith_core::DType;
 
 use crate::device::Device;
 use crate::dispatch::{Borrows, endless};
-use crate::element::Element;
+use crate::element::{Element, rounded_to_odd, with_computing_dtype};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 pub use crate::moves::copy_elements;
@@ -81,10 +81,30 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
         };
         return for_each_rows(&[target, source], area(size), Visit::InThreads(&move_tile));
     }
-    with_dtype!(source.dtype(), S => with_dtype!(target.dtype(), D => {
-        // SAFETY: the loop of these dtypes; the borrows are held.
-        unsafe { map_any(target, source, Loop::new(&(), convert_row::<S, D>)) }
-    }))
+    // SAFETY: the loop of these dtypes, which are those of the tensors, or `f32` for one that only stores; the borrows are held.
+    let run = |wanted, body| unsafe { map_any(target, source, wanted, body) };
+    match source.dtype() {
+        // SAFETY: the loop is one of these types.
+        DType::F64 if target.dtype().is_stored() => {
+            run([DType::F32, DType::F64], unsafe { Loop::new(&(), round_row) })
+        }
+        _ => with_computing_dtype!(source.dtype(), S => with_computing_dtype!(target.dtype(), D => {
+            // SAFETY: the loop is one of these types.
+            run([D::DTYPE, S::DTYPE], unsafe { Loop::new(&(), convert_row::<S, D>) })
+        })),
+    }
+}
+
+/// Rounds elements that lie one after the other to odd: a second rounding, to fewer bits, rounds the element itself.
+///
+/// # Safety
+/// `length` elements of `f32` are valid for writes at the first pointer, and of `f64` for reads at the second.
+unsafe fn round_row(_: &(), pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
+    let (to, from) = (pointers[0].cast::<f32>(), pointers[1].cast::<f64>());
+    for position in 0..length {
+        // SAFETY: the caller's promise; nothing is asked of how the addresses are aligned.
+        unsafe { to.add(position).write_unaligned(rounded_to_odd(from.add(position).read_unaligned())) }
+    }
 }
 
 /// Converts elements that lie one after the other.
@@ -167,6 +187,7 @@ macro_rules! host_sum {
     (@Bool $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
     (@Unsigned $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
     (@Signed $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
+    (@Stored $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
     (@$differentiable:ident $rust:ty, $target:ident, $source:ident) => { add_typed::<$rust>($target, $source) };
 }
 

@@ -82,6 +82,7 @@ macro_rules! bits {
     };
 }
 
+/// The elements of floats that are converted by way of `f32`: that compute in it, or only store.
 macro_rules! half_elements {
     ($({ $dtype:ident: $ty:ty, $size:tt })*) => {$(
         impl sealed::Sealed for $ty {}
@@ -93,7 +94,7 @@ macro_rules! half_elements {
             #[inline(always)]
             fn from_scalar(scalar: Scalar) -> Self { <$ty>::from_f32(rounded_to_odd(scalar.to_f64())) }
             #[inline(always)]
-            fn to_scalar(self) -> Scalar { Scalar::Float(self.to_f64()) }
+            fn to_scalar(self) -> Scalar { Scalar::Float(f64::from(self)) }
             #[inline(always)]
             fn to_compute(self) -> f32 { self.to_f32() }
             #[inline(always)]
@@ -103,6 +104,7 @@ macro_rules! half_elements {
 }
 
 opsmith_core::for_each_half!(half_elements);
+opsmith_core::for_each_stored!(half_elements);
 
 macro_rules! complex_element {
     ($($ty:ty, $real:ty, $dtype:ident;)*) => {$(
@@ -191,6 +193,32 @@ macro_rules! match_dtype {
         }
     };
 }
+
+/// As [`with_dtype!`]; a dtype that only stores has the type that its elements are converted by, `f32`.
+macro_rules! with_computing_dtype {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        opsmith_core::for_each_computing! { [$dtype, $T, $body] $crate::element::match_computing_dtype }
+    };
+}
+
+/// The match of [`with_computing_dtype!`].
+macro_rules! match_computing_dtype {
+    ([$dtype:expr, $T:ident, $body:expr] $({ $variant:ident: $rust:ty })*) => {
+        match $dtype {
+            $($crate::DType::$variant => {
+                type $T = $crate::element::named::$variant;
+                $body
+            })*
+            _ => {
+                type $T = f32;
+                $body
+            }
+        }
+    };
+}
+
+pub(crate) use match_computing_dtype;
+pub(crate) use with_computing_dtype;
 
 #[cfg(test)]
 mod tests {

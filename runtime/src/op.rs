@@ -438,7 +438,9 @@ impl OpDef {
             (!names.is_empty()).then(|| format!("{}: {}", backend.key(), names.join(", ")))
         };
         let known: Vec<_> = Backend::ALL.into_iter().filter_map(list).collect();
-        let help = if known.is_empty() {
+        let help = if dtype.is_stored() {
+            format!("{dtype} only stores elements: convert them first, as with `to(float32)`")
+        } else if known.is_empty() {
             "no kernel is registered for it".to_owned()
         } else {
             format!("there are kernels for {}", known.join("; "))

@@ -157,6 +157,7 @@ macro_rules! largest {
     };
     (@Half $rust:ty) => { f64::from(<$rust>::MAX) };
     (@Float $rust:ty) => { f64::from(<$rust>::MAX) };
+    (@Stored $rust:ty) => { f64::from(<$rust>::MAX) };
     (@$other:ident $rust:ty) => { f64::MAX };
 }
 

@@ -86,7 +86,7 @@ fn every_dtype_and_layout_comes_back() {
         assert_eq!((back.dtype(), back.shape()), (tensor.dtype(), tensor.shape()));
         assert_eq!(elements(&back), elements(tensor));
     };
-    for dtype in DType::ALL.into_iter().filter(|dtype| *dtype != DType::BF16) {
+    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.numpy_code().is_some()) {
         check(&Tensor::scalar(expected_element(dtype, 3), dtype));
     }
     check(&Tensor::from_slice(&[0i32; 0], &[4, 0, 2]).unwrap());

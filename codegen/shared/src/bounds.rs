@@ -32,6 +32,7 @@ const fn integral_and(narrow: bool, floats: bool, complex: bool) -> DTypeSet {
     while index < DType::COUNT {
         let dtype = DType::ALL[index];
         let has = match dtype.category() {
+            _ if dtype.is_stored() => false,
             DTypeCategory::Bool | DTypeCategory::Int => true,
             DTypeCategory::Float if dtype.to_compute() as u8 != dtype as u8 => narrow,
             DTypeCategory::Float => floats,

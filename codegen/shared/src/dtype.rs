@@ -9,9 +9,10 @@ use std::fmt;
 /// Calls a macro with the table of element types, a row in braces for each, in the order of dispatch tables.
 ///
 /// `for_each_dtype!(rows)` calls `rows!`; `for_each_dtype!([a, b] rows)` calls it with `[a, b]` before the rows.
-/// Columns: variant, Rust type, public name, kind of number (`Half` for a float that computes in `f32`), bytes of an
-/// element, code in NumPy (`""` if it has none), name in safetensors (of a part, if complex), number in the interface
-/// of custom kernels, meaning.
+/// Columns: variant, Rust type, public name, kind of number (`Half` for a float that computes in `f32`, `Stored` for one
+/// that only stores: no kernel computes with it), bytes of an element, code in NumPy (`""` if it has none), name in
+/// safetensors (of a part, if complex), number in the interface of custom kernels, meaning. A new row is the last: its
+/// position is its number in the C interface.
 #[macro_export]
 macro_rules! for_each_dtype {
     (@table [$($given:tt)*] $($then:tt)+) => {
@@ -32,6 +33,8 @@ macro_rules! for_each_dtype {
             { F64: f64, "float64", Float, 8, "f8", F64, 44, "IEEE 754 binary64." }
             { C64: num_complex::Complex32, "complex64", Complex, 8, "c8", F32, 51, "Two binary32: real and imaginary part." }
             { C128: num_complex::Complex64, "complex128", Complex, 16, "c16", F64, 52, "Two binary64: real and imaginary part." }
+            { F8E4M3: opsmith_core::Float8E4M3, "float8_e4m3fn", Stored, 1, "", F8_E4M3, 46, "8-bit float, 4 bits of exponent; no infinity." }
+            { F8E5M2: opsmith_core::Float8E5M2, "float8_e5m2", Stored, 1, "", F8_E5M2, 47, "8-bit float, 5 bits of exponent: the upper half of a binary16." }
         }
     };
     ([$($given:tt)*] $($then:tt)+) => {
@@ -39,28 +42,6 @@ macro_rules! for_each_dtype {
     };
     ($($then:tt)+) => {
         $crate::for_each_dtype! { @table [] $($then)+ }
-    };
-}
-
-/// Calls a macro with the floats that compute in `f32`, a row in braces for each: variant, Rust type, bytes.
-///
-/// Such a type has `MANTISSA_DIGITS`, `MAX`, and conversions from and to `f32` and `f64`, as those of the crate `half`.
-#[macro_export]
-macro_rules! for_each_half {
-    ([@next [$($then:tt)+] [$($found:tt)*]]) => {
-        $($then)+! { $($found)* }
-    };
-    (
-        [@next [$($then:tt)+] [$($found:tt)*]]
-        { $variant:ident: $rust:ty, $name:literal, Half, $size:tt, $($columns:tt)* } $($rest:tt)*
-    ) => {
-        $crate::for_each_half! { [@next [$($then)+] [$($found)* { $variant: $rust, $size }]] $($rest)* }
-    };
-    ([@next [$($then:tt)+] [$($found:tt)*]] $other:tt $($rest:tt)*) => {
-        $crate::for_each_half! { [@next [$($then)+] [$($found)*]] $($rest)* }
-    };
-    ($($then:tt)+) => {
-        $crate::for_each_dtype! { [@next [$($then)+] []] $crate::for_each_half }
     };
 }
 
@@ -83,6 +64,9 @@ macro_rules! category {
     };
     (Complex) => {
         DTypeCategory::Complex
+    };
+    (Stored) => {
+        DTypeCategory::Float
     };
 }
 
@@ -149,6 +133,11 @@ macro_rules! dtypes {
                 match self { $(DType::$variant => is_half!($kind),)* }
             }
 
+            /// Whether elements are only stored and converted: kernels compute with another dtype.
+            pub const fn is_stored(self) -> bool {
+                match self { $(DType::$variant => matches!(stringify!($kind).as_bytes(), b"Stored"),)* }
+            }
+
             /// The promotion category.
             pub const fn category(self) -> DTypeCategory {
                 match self { $(DType::$variant => category!($kind),)* }
@@ -213,7 +202,7 @@ impl DType {
         self as usize
     }
 
-    /// True for the four real floating-point types.
+    /// True for the real floating-point types, also for those that only store.
     pub const fn is_float(self) -> bool {
         matches!(self.category(), DTypeCategory::Float)
     }
@@ -228,9 +217,9 @@ impl DType {
         matches!(self.category(), DTypeCategory::Int)
     }
 
-    /// True for the types a gradient can have: floating point and complex.
+    /// True for the types a gradient can have: floating point, unless it only stores, and complex.
     pub const fn is_differentiable(self) -> bool {
-        self.is_float() || self.is_complex()
+        (self.is_float() || self.is_complex()) && !self.is_stored()
     }
 
     /// The type of the real part: `complex64` gives `float32`; other types give themselves.
@@ -242,12 +231,10 @@ impl DType {
         }
     }
 
-    /// The type that its elements compute in: `float32` for the 16-bit floats; other types give themselves.
+    /// The type that its elements compute in: `float32` for the 16-bit floats and for floats that only store; other types
+    /// give themselves.
     pub const fn to_compute(self) -> DType {
-        match self {
-            DType::F16 | DType::BF16 => DType::F32,
-            other => other,
-        }
+        if self.is_half() || self.is_stored() { DType::F32 } else { self }
     }
 
     /// The complex type with this precision: `float64` gives `complex128`; every other real type
@@ -268,14 +255,16 @@ impl fmt::Display for DType {
 
 /// A set of element types, as a bit per [`DType::index`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct DTypeSet(u16);
+pub struct DTypeSet(u32);
 
 impl DTypeSet {
     /// The set without members.
     pub const EMPTY: DTypeSet = DTypeSet(0);
 
-    /// Every dtype.
+    /// Every dtype that kernels compute with: all but those that only store.
     pub const ALL: DTypeSet = Self::where_category(true, true, true, true);
+    /// Every dtype, also those that only store.
+    pub const STORABLE: DTypeSet = Self::ALL.union(Self::stored());
     /// All but complex ones, which have an order.
     pub const REAL: DTypeSet = Self::where_category(true, true, true, false);
     /// Bool and integers.
@@ -284,8 +273,9 @@ impl DTypeSet {
     pub const INEXACT: DTypeSet = Self::where_category(false, false, true, true);
 
     /// The sets a spec can name in `dtypes:`, with their members.
-    pub const NAMED: [(&'static str, DTypeSet); 9] = [
+    pub const NAMED: [(&'static str, DTypeSet); 10] = [
         ("all", Self::ALL),
+        ("storable", Self::STORABLE),
         ("numeric", Self::where_category(false, true, true, true)),
         ("real", Self::REAL),
         ("real_numeric", Self::where_category(false, true, true, false)),
@@ -307,12 +297,23 @@ impl DTypeSet {
                 DTypeCategory::Float => float,
                 DTypeCategory::Complex => complex,
             };
-            if keep {
+            if keep && !dtype.is_stored() {
                 bits |= 1 << dtype.index();
             }
             index += 1;
         }
         DTypeSet(bits)
+    }
+
+    const fn stored() -> DTypeSet {
+        let (mut set, mut index) = (DTypeSet::EMPTY, 0);
+        while index < DType::COUNT {
+            if DType::ALL[index].is_stored() {
+                set = set.union(DTypeSet::of(DType::ALL[index]));
+            }
+            index += 1;
+        }
+        set
     }
 
     /// The set a spec calls `name`, or the single dtype of that name.

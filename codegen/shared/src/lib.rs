@@ -1,4 +1,4 @@
-//! The data that the generator and the runtime share, written once: element types, type promotion, backends,
+//! The data that the generator and the runtime share, written once: element types, floats of 8 bits, type promotion, backends,
 //! inference rules by name and as trees, constraints of attributes, and the search for definitions in C++.
 //!
 //! In: nothing. Out: plain enums and tables. This crate has no dependencies and knows neither YAML
@@ -10,8 +10,10 @@ mod checks;
 pub mod constraint;
 pub mod cpp;
 mod dtype;
+mod dtype_kinds;
 mod element_type;
 mod facts;
+mod float8;
 mod kinds;
 mod memory_format;
 mod promotion;
@@ -33,6 +35,7 @@ pub use checks::{Check, Tolerance, ToleranceOf};
 pub use dtype::{DType, DTypeCategory, DTypeSet};
 pub use element_type::ElementType;
 pub use facts::{Combination, Lines, NumberUse, ValueUse};
+pub use float8::{Float8E4M3, Float8E5M2};
 pub use kinds::{ArgKind, ArgType, ItemKind};
 pub use memory_format::MemoryFormat;
 pub use promotion::{can_cast, promote};

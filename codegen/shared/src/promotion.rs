@@ -3,12 +3,15 @@
 use crate::dtype::{DType, DTypeCategory};
 
 /// The smallest type both operands convert to, or `None` where PyTorch defines none: `uint16`,
-/// `uint32` and `uint64` promote with themselves and with floats only.
+/// `uint32` and `uint64` promote with themselves and with floats only, a dtype that only stores with itself only.
 ///
 /// `promote(int64, float16)` is `float16`: a higher category wins whatever its width.
 pub const fn promote(a: DType, b: DType) -> Option<DType> {
     if a as u8 == b as u8 {
         return Some(a);
+    }
+    if a.is_stored() || b.is_stored() {
+        return None;
     }
     if (is_wide_unsigned(a) && !b.is_float()) || (is_wide_unsigned(b) && !a.is_float()) {
         return None;
@@ -88,5 +91,7 @@ mod tests {
         assert_eq!(promote(DType::U32, DType::F32), Some(DType::F32));
         assert_eq!(promote(DType::Bool, DType::U64), None);
         assert_eq!(promote(DType::U64, DType::C64), None);
+        assert_eq!(promote(DType::F8E4M3, DType::F32), None);
+        assert_eq!(promote(DType::Bool, DType::F8E5M2), None);
     }
 }

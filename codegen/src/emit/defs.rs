@@ -321,9 +321,10 @@ fn element(element: Element) -> TokenStream {
 }
 
 fn dtype_set(set: DTypeSet) -> TokenStream {
-    const NAMES: [(&str, DTypeSet); 5] = [
+    const NAMES: [(&str, DTypeSet); 6] = [
         ("EMPTY", DTypeSet::EMPTY),
         ("ALL", DTypeSet::ALL),
+        ("STORABLE", DTypeSet::STORABLE),
         ("REAL", DTypeSet::REAL),
         ("INTEGRAL", DTypeSet::INTEGRAL),
         ("INEXACT", DTypeSet::INEXACT),

@@ -81,13 +81,14 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
 /// The dtypes of a loop, as the runtime's macro takes them: `Bool F64; F32 for F16 BF16`.
 fn loop_dtypes(dtypes: DTypeSet, serves_halves: bool) -> TokenStream {
     let named = |dtype: DType| ident(dtype.ident());
-    let shares = serves_halves && dtypes.contains(DType::F32) && dtypes.iter().any(DType::is_half);
+    let by_single = |dtype: &DType| *dtype != DType::F32 && dtype.to_compute() == DType::F32;
+    let shares = serves_halves && dtypes.contains(DType::F32) && dtypes.iter().any(|dtype| by_single(&dtype));
     if !shares {
         let names = dtypes.iter().map(named);
         return quote!(#(#names)*);
     }
-    let halves = dtypes.iter().filter(|dtype| dtype.is_half()).map(named);
-    let others = dtypes.iter().filter(|dtype| *dtype != DType::F32 && !dtype.is_half()).map(named);
+    let halves = dtypes.iter().filter(by_single).map(named);
+    let others = dtypes.iter().filter(|dtype| dtype.to_compute() != DType::F32).map(named);
     quote!(#(#others)*; F32 for #(#halves)*)
 }
 

@@ -69,6 +69,10 @@ struct Tag {
   using type = T;
 };
 
+/// Elements that are only stored: the bytes of 8-bit floats, in no set below.
+struct float8_e4m3fn { std::uint8_t bits; };
+struct float8_e5m2 { std::uint8_t bits; };
+
 /// A set of element types.
 template <class... Ts>
 struct Types {};
@@ -98,6 +102,8 @@ constexpr std::int32_t dtype_of() {
   else if constexpr (std::is_same_v<T, float>) return OPSMITH_FLOAT32;
   else if constexpr (std::is_same_v<T, double>) return OPSMITH_FLOAT64;
   else if constexpr (std::is_same_v<T, std::complex<float>>) return OPSMITH_COMPLEX64;
+  else if constexpr (std::is_same_v<T, float8_e4m3fn>) return OPSMITH_FLOAT8_E4M3FN;
+  else if constexpr (std::is_same_v<T, float8_e5m2>) return OPSMITH_FLOAT8_E5M2;
   else {
     static_assert(std::is_same_v<T, std::complex<double>>, "tensors do not hold this type");
     return OPSMITH_COMPLEX128;
@@ -108,7 +114,8 @@ constexpr std::int32_t dtype_of() {
 inline std::string dtype_name(std::int32_t dtype) {
   static constexpr std::array<const char*, OPSMITH_DTYPE_COUNT> names = {
       "bool",  "uint8",   "uint16",   "uint32",  "uint64",  "int8",      "int16",     "int32",
-      "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+      "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+      "float8_e4m3fn", "float8_e5m2"};
   if (dtype < 0 || dtype >= OPSMITH_DTYPE_COUNT) return "dtype " + std::to_string(dtype);
   return names[static_cast<std::size_t>(dtype)];
 }

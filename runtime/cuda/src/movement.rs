@@ -43,6 +43,10 @@ pub struct Place {
 /// # Safety
 /// As [`convert`](opsmith_runtime::backend::DeviceRuntime::convert).
 pub unsafe fn convert(place: Place, to: Elements<'_>, from: Elements<'_>) -> Result<()> {
+    if to.dtype != from.dtype && (to.dtype.is_stored() || from.dtype.is_stored()) {
+        return Err(Error::dtype(format!("no device converts {} to {}", from.dtype, to.dtype))
+            .with_help("convert the elements on the host"));
+    }
     let mut dims = dims_of(to, Some(from));
     if count(&dims) == 0 {
         return Ok(());
@@ -279,11 +283,15 @@ fn element_type(dtype: DType) -> &'static str {
         DType::F64 => "double",
         DType::C64 => "c32",
         DType::C128 => "c64",
+        // Only moved: the host converts them.
+        DType::F8E4M3 | DType::F8E5M2 => "u8",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use opsmith_core::DTypeSet;
+
     use super::*;
 
     #[test]
@@ -318,13 +326,13 @@ mod tests {
             .map(|size| format!("OPSMITH_MOVE(opsmith_kernel, {}, u32)", bits(size)))
             .into_iter()
             .collect();
-        for to in DType::ALL {
+        for to in DTypeSet::ALL.iter() {
             let to_type = element_type(to);
             instances.push(format!("OPSMITH_FILL(opsmith_kernel, {to_type}, u64)"));
             if to.is_differentiable() {
                 instances.push(format!("OPSMITH_ACCUMULATE(opsmith_kernel, {to_type}, u64)"));
             }
-            for from in DType::ALL.into_iter().filter(|from| *from != to) {
+            for from in DTypeSet::ALL.iter().filter(|from| *from != to) {
                 let from_type = element_type(from);
                 instances.push(format!("OPSMITH_CONVERT(opsmith_kernel, {to_type}, {from_type}, u32)"));
                 instances.push(format!("OPSMITH_CONVERT_ROW(opsmith_kernel, {to_type}, {from_type})"));

@@ -8,7 +8,7 @@ use smallvec::smallvec;
 
 use super::mode::no_grad;
 use super::node::Edge;
-use super::record::Recording;
+use super::record::{Recording, refuse_stored};
 use super::saved::tracked_at;
 use super::strided::{Step, Strided};
 use super::{any_tracked, edge_of, recording};
@@ -25,6 +25,7 @@ pub(crate) fn invoke_inplace_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> R
         return dispatch::inplace(op, args);
     }
     let target = args[0].tensor();
+    refuse_stored(target)?;
     if !target.dtype().is_differentiable() {
         return no_grad(|| dispatch::inplace(op, args));
     }

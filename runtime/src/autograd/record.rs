@@ -11,7 +11,7 @@ use super::{anomaly, attach, edge_of};
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::dispatch::{self, Uniform};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{GradDef, GradientFormula, OpDef, Outputs};
 use crate::shared::Shared;
 use crate::tensor::Tensor;
@@ -30,7 +30,7 @@ pub(crate) fn invoke_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Ou
     // Completed in the callee's return slot: moving it would cost more than the check.
     let mut result = forward(op, args);
     if let Ok(outs) = &mut result {
-        recording.finish(outs);
+        recording.finish(outs)?;
     }
     result
 }
@@ -49,7 +49,9 @@ pub(super) fn invoke_uniform(
     };
     let mut result = no_grad(|| call.functional());
     if let (Some(recording), Ok(out)) = (recording, &mut result) {
-        recording.finish(std::slice::from_mut(out));
+        if let Err(error) = recording.finish(std::slice::from_mut(out)) {
+            return Some(Err(error));
+        }
     }
     Some(result)
 }
@@ -59,7 +61,7 @@ pub(super) fn invoke_uniform(
 pub(crate) fn record_results(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [Tensor]) -> Result<bool> {
     let Some(grad) = op.grad else { return Ok(false) };
     let Some(recording) = Recording::start(op, grad, args, None)? else { return Ok(false) };
-    recording.finish(outs);
+    recording.finish(outs)?;
     Ok(true)
 }
 
@@ -166,11 +168,15 @@ impl Recording {
     }
 
     /// Gives the outputs edges to the node.
-    pub fn finish(mut self, outs: &mut [Tensor]) {
+    ///
+    /// # Errors
+    /// If an output has a dtype that only stores, so that its gradient would be lost.
+    pub fn finish(mut self, outs: &mut [Tensor]) -> Result<()> {
         let op = self.0.parts().2.op;
+        outs.iter().try_for_each(refuse_stored)?;
         let differentiable = |index: usize, out: &Tensor| op.is_differentiable(index, out.dtype());
         let Some(last) = (0..outs.len()).rev().find(|&index| differentiable(index, &outs[index])) else {
-            return;
+            return Ok(());
         };
         let node = self.into_node(outs);
         for (index, out) in outs[..last].iter_mut().enumerate() {
@@ -179,6 +185,7 @@ impl Recording {
             }
         }
         attach(&mut outs[last], Edge { node, output: last as u32 });
+        Ok(())
     }
 
     /// The node of the call, given its outputs.
@@ -227,4 +234,13 @@ fn saved(slot: Slot, tensor: &Tensor, target: Option<&Tensor>) -> Result<SavedTe
         true => SavedTensor::copied(slot, tensor),
         false => Ok(SavedTensor::new(slot, tensor)),
     }
+}
+
+/// Rejects a result whose dtype only stores: nothing adds gradients of it, and one that is cut without a word would be wrong.
+pub(super) fn refuse_stored(result: &Tensor) -> Result<()> {
+    if !result.dtype().is_stored() {
+        return Ok(());
+    }
+    let text = format!("the result of dtype {} would lose the gradient of a tracked tensor", result.dtype());
+    Err(Error::autograd(text).with_help("convert its detach(), or run it under no_grad"))
 }

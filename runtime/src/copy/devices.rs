@@ -24,6 +24,10 @@ pub(super) fn convert_between(target: &Tensor, source: &Tensor) -> Result<()> {
         return Ok(());
     }
     let (to, from) = (target.device(), source.device());
+    let is_stored = target.dtype().is_stored() || source.dtype().is_stored();
+    if is_stored && source.dtype() != target.dtype() {
+        return convert_by_host(target, source);
+    }
     if to == from {
         return convert_on(to, target, source);
     }
@@ -43,6 +47,15 @@ pub(super) fn convert_between(target: &Tensor, source: &Tensor) -> Result<()> {
     let received = Tensor::with_memory(sent.shape(), sent.dtype(), to)?;
     transfer(&received, &sent)?;
     convert(target, &received)
+}
+
+/// Converts to or from a dtype that only stores, which the host does for devices.
+fn convert_by_host(target: &Tensor, source: &Tensor) -> Result<()> {
+    let copy_of = |dtype| Tensor::with_memory(source.shape(), dtype, Device::CPU);
+    let (given, converted) = (copy_of(source.dtype())?, copy_of(target.dtype())?);
+    convert(&given, source)?;
+    convert(&converted, &given)?;
+    convert(target, &converted)
 }
 
 /// Writes a number into every element of a tensor of a device, whose borrow is held.

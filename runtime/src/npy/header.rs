@@ -115,6 +115,9 @@ fn parse_type(descr: &str) -> Result<(DType, bool), Problem> {
     let Some(dtype) = known else {
         let help = match code.chars().next() {
             Some('O') => "Python objects are stored by pickle, which can run any code; convert them first",
+            Some('V') if code == "V1" => {
+                "if these are floats of 8 bits (ml_dtypes), convert them with `array.astype(numpy.float32)` first"
+            }
             Some('V') if code == "V2" => {
                 "if these are bfloat16 (ml_dtypes), convert them with `array.astype(numpy.float32)` first"
             }

@@ -221,28 +221,33 @@ impl<const N: usize> Blocks<N> {
     }
 }
 
-/// Runs a loop over the elements of two tensors, the first of which it writes, in their own dtypes.
+/// Runs a loop over the elements of two tensors, the first of which it writes, in the dtypes that it wants.
 ///
 /// # Errors
 /// If the second does not broadcast to the first.
 ///
 /// # Safety
-/// The loop is one over elements of these dtypes. The borrows are held, and elements that both tensors have are the same.
+/// The loop is one over elements of the wanted dtypes: those of the tensors, or `f32` for one that is converted by way of it. The borrows are held, and elements that both tensors have are the same.
 #[inline(never)]
-pub(crate) unsafe fn map_any(target: &Tensor, source: &Tensor, body: Loop<'_>) -> Result<()> {
+pub(crate) unsafe fn map_any(
+    target: &Tensor,
+    source: &Tensor,
+    wanted: [DType; 2],
+    body: Loop<'_>,
+) -> Result<()> {
     let operands = [target, source];
-    let blocks = Blocks::new(&operands, operands.map(Tensor::dtype));
+    let blocks = Blocks::new(&operands, wanted);
     // SAFETY: the plan keeps all rows inside the tensors, and the caller promises the rest.
     for_each_rows(&operands, blocks.area(), Visit::InThreads(&|rows| unsafe { blocks.run(&rows, body) }))
 }
 
-/// Rejects operands of dtypes that blocks do not convert to those that a loop wants: 16-bit floats become `f32`.
+/// Rejects operands of dtypes that blocks do not convert to those that a loop wants: floats that compute in `f32` become it.
 ///
 /// # Errors
 /// If there is one.
 pub(super) fn check_converted(operands: &[&Tensor], wanted: &[DType]) -> Result<()> {
     for (tensor, wanted) in operands.iter().zip(wanted) {
-        if tensor.dtype() != *wanted && !(*wanted == DType::F32 && tensor.dtype().is_half()) {
+        if tensor.dtype() != *wanted && !(*wanted == DType::F32 && tensor.dtype().to_compute() == *wanted) {
             return Err(other_dtype(tensor.dtype(), *wanted));
         }
     }

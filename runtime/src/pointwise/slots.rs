@@ -1,4 +1,4 @@
-//! Elements of an operand in a block: copied from the tensor and back, 16-bit floats converted to `f32` and back.
+//! Elements of an operand in a block: copied from the tensor and back, shorter floats converted to `f32` and back.
 //!
 //! In: addresses and steps in bytes. Out: the elements one after the other, in the type that the loop wants. Must know no
 //! operator.
@@ -20,7 +20,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// The dtype, if the loop wants another: a loop over 16-bit floats takes them as they are.
+    /// The dtype, if the loop wants another: a loop over short floats takes them as they are.
     fn converted(self) -> Option<DType> {
         (self.dtype.size() as isize != self.step).then_some(self.dtype)
     }
@@ -47,8 +47,8 @@ impl<const BYTES: usize> Block<BYTES> {
 
 /// Copies between tensors and blocks, with an arm for each float that computes in `f32`.
 macro_rules! block_copies {
-    ($({ $half:ident: $rust:ty, $size:tt })*) => {
-        /// Copies elements into a block, 16-bit floats as `f32` if the loop wants that.
+    ([$({ $stored:ident: $short:ty, $bytes:tt })*] $({ $half:ident: $rust:ty, $size:tt })*) => {
+        /// Copies elements into a block, shorter floats as `f32` if the loop wants that.
         ///
         /// # Safety
         /// As many elements are valid for reads, at these steps; the block has room for them.
@@ -60,12 +60,15 @@ macro_rules! block_copies {
                         let slice = |halves: &[$rust], singles: &mut [f32]| halves.convert_to_f32_slice(singles);
                         widen(from, step, block, length, <$rust>::to_f32, slice)
                     })*
+                    $((Some(DType::$stored), _) => widen(from, step, block, length, <$short>::to_f32, |from, to| {
+                        from.iter().zip(to).for_each(|(from, to)| *to = from.to_f32());
+                    }),)*
                     (_, size) => move_row(size, from, step, block, size as isize, length),
                 }
             }
         }
 
-        /// Copies elements out of a block, `f32` as 16-bit floats where the tensor has them.
+        /// Copies elements out of a block, `f32` as shorter floats where the tensor has them.
         ///
         /// # Safety
         /// The block has as many elements; as many are valid for writes, at these steps.
@@ -77,6 +80,9 @@ macro_rules! block_copies {
                         let slice = |halves: &mut [$rust], singles: &[f32]| halves.convert_from_f32_slice(singles);
                         narrow(block, to, step, length, <$rust>::from_f32, slice)
                     })*
+                    $((Some(DType::$stored), _) => narrow(block, to, step, length, <$short>::from_f32, |to, from| {
+                        from.iter().zip(to).for_each(|(from, to)| *to = <$short>::from_f32(*from));
+                    }),)*
                     (_, size) => move_row(size, block, size as isize, to, step, length),
                 }
             }
@@ -84,7 +90,14 @@ macro_rules! block_copies {
     };
 }
 
-opsmith_core::for_each_half!(block_copies);
+/// Calls [`block_copies!`] with the floats that only store in brackets, then those that compute in `f32`.
+macro_rules! with_halves {
+    ($($stored:tt)*) => {
+        opsmith_core::for_each_half! { [$($stored)*] block_copies }
+    };
+}
+
+opsmith_core::for_each_stored!(with_halves);
 
 /// Copies the rows of a tile into a block, one after the other, as [`load`] does.
 ///
@@ -143,7 +156,7 @@ pub(super) unsafe fn store_transposed(
 }
 
 /// # Safety
-/// As [`load`], of 16-bit floats of type `H`.
+/// As [`load`], of floats of type `H`.
 unsafe fn widen<H: Copy>(
     from: *const u8,
     step: isize,
@@ -171,7 +184,7 @@ unsafe fn widen<H: Copy>(
 }
 
 /// # Safety
-/// As [`store`], of 16-bit floats of type `H`.
+/// As [`store`], of floats of type `H`.
 unsafe fn narrow<H: Copy>(
     block: *const u8,
     to: *mut u8,

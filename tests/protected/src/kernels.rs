@@ -27,24 +27,14 @@ pub fn launch(addresses: Vec<usize>, work: impl FnOnce() -> Result<()> + Send + 
     });
 }
 
-/// The device's kernel for each dtype.
-const KERNELS: [KernelFn; DType::COUNT] = [
-    kernel::<0>,
-    kernel::<1>,
-    kernel::<2>,
-    kernel::<3>,
-    kernel::<4>,
-    kernel::<5>,
-    kernel::<6>,
-    kernel::<7>,
-    kernel::<8>,
-    kernel::<9>,
-    kernel::<10>,
-    kernel::<11>,
-    kernel::<12>,
-    kernel::<13>,
-    kernel::<14>,
-];
+macro_rules! kernels {
+    ($({ $variant:ident: $($columns:tt)* })*) => {
+        /// The device's kernel for each dtype.
+        const KERNELS: [KernelFn; DType::COUNT] = [$(kernel::<{ DType::$variant.index() }>),*];
+    };
+}
+
+opsmith_runtime::for_each_dtype!(kernels);
 
 fn kernel<const DTYPE: usize>(call: &KernelCall<'_>) -> Result<()> {
     let op = call.op();

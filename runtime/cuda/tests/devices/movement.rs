@@ -2,7 +2,7 @@
 
 use opsmith_runtime::backend::{DeviceMemory, Elements, Work};
 use opsmith_runtime::copy::{accumulate_elements, convert_elements, fill_elements};
-use opsmith_runtime::{Complex, DType, Device, Result, Scalar, Tensor};
+use opsmith_runtime::{Complex, DType, DTypeSet, Device, Result, Scalar, Tensor};
 
 use crate::common::{DEVICE, Layout, Part, assert_same, done, download, elements, on, says, upload};
 
@@ -142,7 +142,8 @@ fn conversions() {
     let row = Layout { first: 0, sizes: &[NUMBERS.len() as i64], strides: &[1] };
     // Not aligned for access to several elements at once.
     let shifted = Layout { first: 1, sizes: &[NUMBERS.len() as i64 - 1], strides: &[1] };
-    for from in DType::ALL {
+    // The host converts dtypes that only store.
+    for from in DTypeSet::ALL.iter() {
         let mut source = elements(&NUMBERS, from);
         if from.is_int() {
             // All bits of integers.
@@ -155,7 +156,7 @@ fn conversions() {
             let one = elements(&[1.0], from.to_real());
             source[from.size() / 2..from.size()].copy_from_slice(&one);
         }
-        for to in DType::ALL {
+        for to in DTypeSet::ALL.iter() {
             check_conversion(to, row, from, row, &source);
             check_conversion(to, shifted, from, shifted, &source);
         }
