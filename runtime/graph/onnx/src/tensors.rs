@@ -21,7 +21,7 @@ use crate::proto::TensorProto;
 const EXTERNAL: i32 = 1;
 
 /// Element types by their codes; 4-bit integers are unpacked to those of 8 bits.
-const DTYPES: [(i32, DType); 17] = [
+const DTYPES: [(i32, DType); 19] = [
     (1, DType::F32),
     (2, DType::U8),
     (3, DType::I8),
@@ -37,6 +37,8 @@ const DTYPES: [(i32, DType); 17] = [
     (14, DType::C64),
     (15, DType::C128),
     (16, DType::BF16),
+    (17, DType::F8E4M3),
+    (19, DType::F8E5M2),
     (UINT4, DType::U8),
     (INT4, DType::I8),
 ];
@@ -44,12 +46,10 @@ const UINT4: i32 = 21;
 const INT4: i32 = 22;
 
 /// Names of element types that tensors here do not have.
-const OTHERS: [(i32, &str); 8] = [
+const OTHERS: [(i32, &str); 6] = [
     (0, "undefined"),
     (8, "string"),
-    (17, "float8e4m3fn"),
     (18, "float8e4m3fnuz"),
-    (19, "float8e5m2"),
     (20, "float8e5m2fnuz"),
     (23, "float4e2m1"),
     (24, "float8e8m0"),

@@ -18,7 +18,7 @@ use serde_json::Value;
 const HEADER: u64 = 100_000_000;
 
 /// Element types by their names in the format.
-const DTYPES: [(&str, DType); 13] = [
+const DTYPES: [(&str, DType); 15] = [
     ("BOOL", DType::Bool),
     ("U8", DType::U8),
     ("U16", DType::U16),
@@ -32,6 +32,8 @@ const DTYPES: [(&str, DType); 13] = [
     ("BF16", DType::BF16),
     ("F32", DType::F32),
     ("F64", DType::F64),
+    ("F8_E4M3", DType::F8E4M3),
+    ("F8_E5M2", DType::F8E5M2),
 ];
 
 /// Tensors of files by their names.

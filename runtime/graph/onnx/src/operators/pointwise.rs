@@ -2,7 +2,7 @@
 //!
 //! In: calls. Out: results. Operands have one dtype, which the result keeps.
 
-use opsmith_core::DTypeCategory;
+use opsmith_core::{DType, DTypeCategory, Float8E5M2};
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
@@ -16,17 +16,40 @@ pub(super) fn is_float(tensor: &Tensor) -> bool {
 }
 
 /// A tensor of a dtype.
-pub(super) fn to(tensor: &Tensor, dtype: opsmith_core::DType) -> Result<Tensor> {
+pub(super) fn to(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
     if tensor.dtype() == dtype { Ok(tensor.clone()) } else { run!("to.dtype", tensor, dtype) }
 }
 
 pub(super) fn cast(call: &Call<'_>) -> Result<Tensor> {
     let dtype = call.dtype("to")?.ok_or_else(|| Error::argument("the attribute `to` is missing"))?;
-    to(&call.tensor(0)?, dtype)
+    converted(call, dtype)
 }
 
 pub(super) fn cast_like(call: &Call<'_>) -> Result<Tensor> {
-    to(&call.tensor(0)?, call.tensor(1)?.dtype())
+    converted(call, call.tensor(1)?.dtype())
+}
+
+/// The first input in a dtype. Numbers too large for a float of 8 bits become the largest, or, if `saturate` is 0, NaN or
+/// infinite.
+fn converted(call: &Call<'_>, dtype: DType) -> Result<Tensor> {
+    let x = call.tensor(0)?;
+    if !dtype.is_stored() {
+        return to(&x, dtype);
+    }
+    let wide = if x.dtype() == DType::F64 { x } else { to(&x, DType::F32)? };
+    let within = match (call.flag("saturate", true)?, dtype) {
+        (true, DType::F8E5M2) => {
+            let largest = f64::from(Float8E5M2::MAX);
+            run!("clamp", &wide, -largest, largest)?
+        }
+        // Those that round to the number after the largest, which is not there.
+        (false, DType::F8E4M3) => {
+            let beyond = run!("gt.Scalar", run!("abs", &wide)?, 464.0)?;
+            run!("masked_fill.Scalar", &wide, &beyond, f64::NAN)?
+        }
+        _ => wide,
+    };
+    to(&within, dtype)
 }
 
 pub(super) fn div(call: &Call<'_>) -> Result<Tensor> {

@@ -45,6 +45,8 @@ fn bounds(code: i64) -> Result<(f64, f64)> {
         5 => Ok((-32768.0, 32767.0)),
         21 => Ok((0.0, 15.0)),
         22 => Ok((-8.0, 7.0)),
+        17 => Ok((-448.0, 448.0)),
+        19 => Ok((-57344.0, 57344.0)),
         other => Err(unsupported(format!("quantization to the element type with the number {other}"))),
     }
 }
@@ -52,7 +54,9 @@ fn bounds(code: i64) -> Result<(f64, f64)> {
 /// Rounded quotients, moved by zero points, within bounds.
 fn quantized(x: &Tensor, scale: &Tensor, zero: Option<&Tensor>, code: i64) -> Result<Tensor> {
     let (least, most) = bounds(code)?;
-    let quotient = run!("round", run!("div.Tensor", x, to(scale, x.dtype())?)?)?;
+    let quotient = run!("div.Tensor", x, to(scale, x.dtype())?)?;
+    // Floats of 8 bits round as they are converted.
+    let quotient = if tensors::dtype(code)?.is_stored() { quotient } else { run!("round", quotient)? };
     let wide = if quotient.dtype() == DType::F64 { quotient } else { to(&quotient, DType::F32)? };
     let moved = match zero {
         Some(zero) => run!("add.Tensor", &wide, to(zero, wide.dtype())?)?,

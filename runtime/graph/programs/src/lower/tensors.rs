@@ -10,7 +10,7 @@ use crate::model::TensorSpec;
 use crate::schema::{SymInt, TensorMeta};
 
 /// The numbers of dtypes in the schema.
-const DTYPES: [(i64, DType); 13] = [
+const DTYPES: [(i64, DType); 15] = [
     (1, DType::U8),
     (2, DType::I8),
     (3, DType::I16),
@@ -24,16 +24,12 @@ const DTYPES: [(i64, DType); 13] = [
     (12, DType::Bool),
     (13, DType::BF16),
     (28, DType::U16),
+    (29, DType::F8E4M3),
+    (30, DType::F8E5M2),
 ];
 
 /// Dtypes of the schema that tensors here cannot have.
-const ABSENT: [(i64, &str); 5] = [
-    (9, "complex32"),
-    (29, "float8_e4m3fn"),
-    (30, "float8_e5m2"),
-    (31, "float8_e4m3fnuz"),
-    (32, "float8_e5m2fnuz"),
-];
+const ABSENT: [(i64, &str); 3] = [(9, "complex32"), (31, "float8_e4m3fnuz"), (32, "float8_e5m2fnuz")];
 
 /// The dtype of a number.
 pub(super) fn dtype(number: i64) -> Result<DType, String> {
