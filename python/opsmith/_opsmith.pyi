@@ -79,6 +79,8 @@ float32: dtype
 float64: dtype
 complex64: dtype
 complex128: dtype
+float8_e4m3fn: dtype
+float8_e5m2: dtype
 
 class device:
     def __new__(cls, device: DeviceLike, index: int | None = None) -> device: ...

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "bool": "BOOL", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64", "int8": "I8", "int16": "I16",
     "int32": "I32", "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
+    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
     "complex64": "C64",
 }  # fmt: skip
 _TYPES = {name: dtype for dtype, name in _NAMES.items()}

@@ -194,3 +194,24 @@ def test_pytorch_exchanges_memory():
     assert back.data_ptr() == given.data_ptr() and torch.equal(back, given)
     half = torch.ones(2, dtype=torch.bfloat16)
     assert opsmith.from_dlpack(half).dtype is opsmith.bfloat16
+    for name in ("float8_e4m3fn", "float8_e5m2"):
+        given = torch.tensor([0.3, -1.5, 1e6]).to(getattr(torch, name))
+        tensor = opsmith.from_dlpack(given)
+        assert tensor.dtype is getattr(opsmith, name) and tensor.data_ptr() == given.data_ptr()
+        assert tensor.tolist() == given.float().tolist()
+        back = torch.from_dlpack(tensor)
+        assert back.dtype is given.dtype and back.data_ptr() == given.data_ptr()
+
+
+def test_floats_of_8_bits_are_stored_and_converted():
+    for dtype, largest in ((opsmith.float8_e4m3fn, 448.0), (opsmith.float8_e5m2, float("inf"))):
+        x = opsmith.tensor([0.3, -1.5, 1e6], dtype=dtype)
+        assert x.tolist() == [0.3125, -1.5, largest] and x.itemsize == 1 and dtype.is_floating_point
+        assert x.numpy().dtype == np.float32
+        assert x.to(opsmith.float32).to(dtype).tolist() == x.tolist()
+        assert opsmith.from_dlpack(x).data_ptr() == x.data_ptr()
+        with pytest.raises(BufferError, match="no format"):
+            memoryview(x)
+        for wrong in (lambda: x + x, lambda: x + 1, lambda: x + opsmith.tensor([1.0])):
+            with pytest.raises(opsmith.Error, match=r"to\(float32\)"):
+                wrong()

@@ -13,24 +13,24 @@ use pyo3::prelude::*;
 use crate::construct;
 use crate::tensor::PyTensor;
 
-/// The format of an element type; `None` if buffers have none.
+/// The format of an element type; `None` if buffers, which have NumPy's types, have none.
 fn format(dtype: DType) -> Option<&'static CStr> {
-    Some(match dtype {
-        DType::Bool => c"?",
-        DType::U8 => c"B",
-        DType::U16 => c"H",
-        DType::U32 => c"I",
-        DType::U64 => c"Q",
-        DType::I8 => c"b",
-        DType::I16 => c"h",
-        DType::I32 => c"i",
-        DType::I64 => c"q",
-        DType::F16 => c"e",
-        DType::F32 => c"f",
-        DType::F64 => c"d",
-        DType::C64 => c"Zf",
-        DType::C128 => c"Zd",
-        DType::BF16 => return None,
+    Some(match dtype.numpy_code()? {
+        "b1" => c"?",
+        "u1" => c"B",
+        "u2" => c"H",
+        "u4" => c"I",
+        "u8" => c"Q",
+        "i1" => c"b",
+        "i2" => c"h",
+        "i4" => c"i",
+        "i8" => c"q",
+        "f2" => c"e",
+        "f4" => c"f",
+        "f8" => c"d",
+        "c8" => c"Zf",
+        "c16" => c"Zd",
+        _ => return None,
     })
 }
 

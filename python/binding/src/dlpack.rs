@@ -79,6 +79,8 @@ fn data_type(dtype: DType) -> DlDataType {
     let code = match dtype {
         DType::Bool => 6,
         DType::BF16 => 4,
+        DType::F8E4M3 => 10,
+        DType::F8E5M2 => 12,
         dtype if dtype.is_complex() => 5,
         dtype if dtype.is_differentiable() => 2,
         DType::U8 | DType::U16 | DType::U32 | DType::U64 => 1,

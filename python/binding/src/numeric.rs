@@ -84,7 +84,7 @@ fn lifted(tensor: &Tensor, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let Some(number) = argument::number(other)? else { return Ok(other.clone().unbind()) };
     let own = number.dtype();
     let dtype = match (tensor.dtype(), own) {
-        (dtype, _) if dtype.is_complex() => dtype,
+        (dtype, _) if dtype.is_complex() || dtype.is_stored() => dtype,
         (DType::F32 | DType::F64 | DType::F16 | DType::BF16, DType::C64) => own,
         (dtype @ (DType::F32 | DType::F64 | DType::F16 | DType::BF16), _) => dtype,
         (DType::Bool, own) => own,

@@ -31,7 +31,7 @@ pub fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyResult<Py<PyAny>> {
         let args = [Value::Tensor(tensor), Value::Device(opsmith_runtime::Device::CPU)];
         tensor = tensor_by_name(py, "to.device", &args, &[])?;
     }
-    if tensor.dtype() == DType::BF16 {
+    if tensor.dtype() == DType::BF16 || tensor.dtype().is_stored() {
         let args =
             [Value::Tensor(tensor), Value::Device(opsmith_runtime::Device::CPU), Value::DType(DType::F32)];
         tensor = tensor_by_name(py, "to.device", &args, &[])?;
