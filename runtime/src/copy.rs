@@ -84,9 +84,10 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
     // SAFETY: the loop of these dtypes, which are those of the tensors, or `f32` for one that only stores; the borrows are held.
     let run = |wanted, body| unsafe { map_any(target, source, wanted, body) };
     match source.dtype() {
-        // SAFETY: the loop is one of these types.
         DType::F64 if target.dtype().is_stored() => {
-            run([DType::F32, DType::F64], unsafe { Loop::new(&(), round_row) })
+            // SAFETY: the loop is one of these types.
+            let body = unsafe { Loop::new(&(), round_row) };
+            run([DType::F32, DType::F64], body)
         }
         _ => with_computing_dtype!(source.dtype(), S => with_computing_dtype!(target.dtype(), D => {
             // SAFETY: the loop is one of these types.

@@ -48,10 +48,10 @@ pub(super) fn invoke_uniform(
         Err(error) => return Some(Err(error)),
     };
     let mut result = no_grad(|| call.functional());
-    if let (Some(recording), Ok(out)) = (recording, &mut result) {
-        if let Err(error) = recording.finish(std::slice::from_mut(out)) {
-            return Some(Err(error));
-        }
+    if let (Some(recording), Ok(out)) = (recording, &mut result)
+        && let Err(error) = recording.finish(std::slice::from_mut(out))
+    {
+        return Some(Err(error));
     }
     Some(result)
 }
