@@ -83,10 +83,10 @@ fn words(op: &Op, expr: &Expr) -> Option<String> {
         }
         ExprKind::Int(value) => {
             let small =
-                ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+                ["nought", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
             (*small.get(usize::try_from(*value).ok()?)?).to_owned()
         }
-        ExprKind::Float(0.0) => "zero".to_owned(),
+        ExprKind::Float(0.0) => "nought".to_owned(),
         ExprKind::Float(0.5) => "half".to_owned(),
         ExprKind::Float(1.0) => "one".to_owned(),
         ExprKind::Convert(inner) => words(op, inner)?,
