@@ -16,7 +16,7 @@ pub const TABLE: Table = Table {
         ("archive", &["errors"]),
         ("schema", &["errors"]),
         ("model", &["expression"]),
-        ("lower", &["errors", "expression", "model", "schema"]),
+        ("lower", &["errors", "expression", "model", "schema", "structural"]),
         ("pickle", &["archive", "errors", "lower"]),
         ("weights", &["archive", "errors", "expression", "lower", "model", "pickle", "schema"]),
         ("operators", &["model", "numbers", "structural"]),

@@ -15,6 +15,8 @@ pub(crate) enum Structural {
     AssertTruth,
     /// A check of the bounds of a size.
     AssertRange,
+    /// A check that all elements of a tensor are 0, as those that count failures.
+    AssertZeros,
     /// One of two blocks.
     Branch,
     /// A block, repeated while another one is true.
@@ -39,7 +41,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 18] = [
+const TABLE: [(&str, Structural); 19] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -50,6 +52,7 @@ const TABLE: [(&str, Structural); 18] = [
     ("torch.ops.aten._assert_scalar.default", Structural::AssertTruth),
     ("torch.ops.aten.sym_constrain_range.default", Structural::AssertRange),
     ("torch.ops.aten.sym_constrain_range_for_size.default", Structural::AssertRange),
+    ("torch.ops.aten._linalg_check_errors.default", Structural::AssertZeros),
     // Blocks are arguments that no operator has.
     ("torch.ops.higher_order.cond", Structural::Branch),
     ("torch.ops.higher_order.while_loop", Structural::Loop),
@@ -69,6 +72,10 @@ const TABLE: [(&str, Structural); 18] = [
     ("torch.ops.aten.view.default", Structural::Operator("torch.ops.aten.reshape.default")),
     ("torch.ops.aten._unsafe_view.default", Structural::Operator("torch.ops.aten.reshape.default")),
 ];
+
+/// A call whose order among others is kept: takes a token, the name of an operator and its arguments; returns a token, too.
+/// Nodes are called in their order here, so that tokens are nothing.
+pub(crate) const WITH_TOKEN: &str = "torch.ops.higher_order.with_effects";
 
 /// Operators that the reader calls itself: the elements at a position of a dimension, tensors stacked along a new one, and a
 /// number as a tensor.

@@ -101,7 +101,7 @@ pub(super) fn plain(kind: &str, value: &Json) -> Result<Value, String> {
             let Complex { real, imag } = Complex::deserialize(value).map_err(|error| error.to_string())?;
             Value::Scalar(Scalar::Complex(Complex64::new(float(&real)?, float(&imag)?)))
         }
-        "as_string" => Value::Str(text(value)?.to_owned()),
+        "as_string" | "as_operator" => Value::Str(text(value)?.to_owned()),
         "as_bools" => Value::Bools(list(value, truth)?),
         "as_ints" => Value::Ints(list(value, integer)?),
         "as_floats" => Value::Floats(list(value, float)?),

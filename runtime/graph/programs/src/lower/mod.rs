@@ -11,12 +11,14 @@ mod tensors;
 use std::collections::{BTreeMap, HashMap};
 
 use opsmith_runtime::error::{Error, Result};
-use serde_json::Value;
+use opsmith_runtime::arg::Value;
+use serde_json::Value as Json;
 
 use crate::errors::damaged;
 use crate::expression::Formula;
 use crate::model::{Argument, Binding, Block, Model, Node, Range, Slot};
 use crate::schema;
+use crate::structural::WITH_TOKEN;
 
 pub(crate) use tensors::{TensorLayout, layout};
 
@@ -122,7 +124,7 @@ fn block(scope: &mut Scope, graph: &schema::Graph, inputs: Vec<Slot>) -> Result<
 }
 
 /// A block inside a node, whose values are its own.
-fn inner_block(scope: &Scope, graph: &Value) -> Result<Argument, String> {
+fn inner_block(scope: &Scope, graph: &Json) -> Result<Argument, String> {
     if scope.depth >= DEPTH {
         return Err(format!("blocks are nested more than {DEPTH} levels deep"));
     }
@@ -157,6 +159,15 @@ fn lower_node(scope: &mut Scope, node: &schema::Node) -> Result<Node> {
         }
     }
     let outputs = node.outputs.iter().map(|output| arguments::binding(scope, output));
-    let outputs = outputs.collect::<Result<Vec<Binding>, String>>().map_err(refuse)?;
-    Ok(Node { name, target: node.target.clone(), args, named, outputs, source })
+    let mut outputs = outputs.collect::<Result<Vec<Binding>, String>>().map_err(&refuse)?;
+    let mut target = node.target.clone();
+    if target == WITH_TOKEN {
+        let Some(Argument::Value(Value::Str(operator))) = args.get(1) else {
+            return Err(refuse("it names no operator".to_owned()));
+        };
+        target.clone_from(operator);
+        args.drain(..2);
+        outputs.drain(..outputs.len().min(1));
+    }
+    Ok(Node { name, target, args, named, outputs, source })
 }

@@ -3,6 +3,7 @@
 //! In: specifications as JSON unions, and the graph. Out: inputs with their kinds; outputs, and writes to weights.
 
 use opsmith_core::DType;
+use opsmith_runtime::arg::Value;
 use opsmith_runtime::error::{Error, Result};
 use serde_json::Value as Json;
 
@@ -67,6 +68,7 @@ fn input(number: usize, spec: &Json, given: &Json, graph: &schema::Graph) -> Res
             let (kind, value) = union(value.get("value").unwrap_or(value)).map_err(read)?;
             plain(kind, value).map(InputKind::Value).map_err(read)
         }
+        "token" => Ok(InputKind::Value(Value::None)),
         kind => Err(unsupported(format!("input {number}, of kind `{kind}`,"))),
     };
     Ok(Input { name, kind: kind? })
@@ -105,6 +107,7 @@ fn output(number: usize, spec: &Json, inputs: &[Input], scope: &Scope) -> Result
         written(&is, name)
     };
     match kind {
+        "token" => Ok(Output::User(Argument::Value(Value::None))),
         "user_output" => argument(scope, arg).map(Output::User).map_err(read),
         "loss_output" | "gradient_to_parameter" | "gradient_to_user_input" => {
             Ok(Output::User(Argument::Slot(slot()?)))

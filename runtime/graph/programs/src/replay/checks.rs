@@ -77,6 +77,23 @@ pub(super) fn assert_range(
     Ok(Some(Vec::new()))
 }
 
+/// Checks that all elements of a tensor are 0.
+///
+/// # Errors
+/// If one is not, or the tensor has no elements yet.
+pub(super) fn assert_zeros(counts: Option<&Value>, name: Option<&Value>) -> Result<Option<Vec<Value>>> {
+    let Some(Value::Tensor(counts)) = counts else { return Err(Error::argument("it is given no tensor")) };
+    let found = counts.to_vec::<i32>()?;
+    match found.iter().position(|count| *count != 0) {
+        None => Ok(Some(Vec::new())),
+        Some(at) => {
+            let name = if let Some(Value::Str(name)) = name { name } else { "an operator" };
+            let text = format!("{name} failed for the matrix {at} of a batch, with the code {}", found[at]);
+            Err(Error::value(text).with_help("the matrix is singular, or not positive definite"))
+        }
+    }
+}
+
 /// Checks dtype and sizes. Strides are those of our kernels, and programs run on one device.
 ///
 /// # Errors

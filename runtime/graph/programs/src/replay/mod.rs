@@ -268,6 +268,7 @@ impl<'a> Replay<'a> {
                         self.checks_sizes.set(true);
                         checks::assert_truth(given(0, "self"), given(1, "assert_msg"))
                     }
+                    Structural::AssertZeros => checks::assert_zeros(given(0, "info"), given(1, "api_name")),
                     Structural::AssertRange => {
                         self.checks_sizes.set(true);
                         checks::assert_range(given(0, "size"), given(1, "min"), given(2, "max"))
