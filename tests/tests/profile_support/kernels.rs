@@ -35,7 +35,7 @@ fn custom_kernels_are_recorded_like_others() -> Result<(), Failure> {
 }
 
 /// The facts of an operator of the stock library that `opsmith explain` prints.
-pub fn explained(operator: &str) -> Result<describe::Operator, Failure> {
+pub fn explained(operator: &str) -> Result<describe::DescribedOperator, Failure> {
     let config = Config::stock(Path::new(env!("CARGO_MANIFEST_DIR")).join("../ops.yaml"));
     let checked = pipeline::check(&config).map_err(|_| "the spec has mistakes")?;
     let op = checked.model.ops.iter().find(|op| op.name == operator).ok_or("no such operator")?;
