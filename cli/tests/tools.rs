@@ -2,6 +2,7 @@
 
 mod support;
 
+use opsmith_core::DType;
 use serde_json::{Value, json};
 use support::opsmith;
 
@@ -77,7 +78,7 @@ ops:
 ";
 
 /// Whatever computes on the host computes on CUDA devices in the same dtypes: loops of expressions, hand-written kernels and
-/// compositions of these.
+/// compositions of these. Elements of dtypes that only store are made on the host alone.
 #[test]
 fn coverage_of_devices() {
     let run = opsmith(&["coverage", "--json"]);
@@ -87,7 +88,12 @@ fn coverage_of_devices() {
     assert!(on("CPU").count() > 700);
     for host in on("CPU") {
         let device = on("CUDA").find(|row| row["op"] == host["op"]).unwrap();
-        assert_eq!(device["forward"], host["forward"], "{} on CUDA", host["op"]);
+        let is_stored = |name: &Value| DType::from_name(name.as_str().unwrap()).unwrap().is_stored();
+        let computed = |row: &Value| {
+            let dtypes = row["forward"].as_array().unwrap();
+            dtypes.iter().filter(|name| !is_stored(name)).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(computed(device), computed(host), "{} on CUDA", host["op"]);
     }
 }
 

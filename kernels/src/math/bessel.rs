@@ -1,7 +1,7 @@
 //! Modified Bessel functions of the first kind, of orders 0 and 1, alone and times e⁻ˣ.
 //!
 //! In: real floats. Out: a float of the same type; single precision is rounded from double. The series are Chebyshev's, of
-//! `e⁻ˣ I₀(x)` and `e⁻ˣ I₁(x) / x` from 0 to 8 and of `√x e⁻ˣ I(x)` beyond, cut where terms are below double precision.
+//! `e⁻ˣ I₀(x)` from 1 to 8 and `e⁻ˣ I₁(x) / x` from 0 to 8 and of `√x e⁻ˣ I(x)` beyond, cut where terms are below double precision.
 
 use opsmith_runtime::arith::Ordered;
 
@@ -64,7 +64,9 @@ pub fn i1e<T: Bessel>(x: T) -> T {
 #[inline(never)]
 fn scaled_order_0(x: f64) -> f64 {
     let size = x.abs();
-    if size <= 8.0 {
+    if size <= 1.0 {
+        (-size).exp() * powers(x * x / 4.0)
+    } else if size <= 8.0 {
         series(size / 4.0 - 1.0, &SMALL_0)
     } else {
         series(16.0 / size - 1.0, &LARGE_0) / size.sqrt()
@@ -79,6 +81,11 @@ fn scaled_order_1(x: f64) -> f64 {
     } else {
         (series(16.0 / size - 1.0, &LARGE_1) / size.sqrt()).copysign(x)
     }
+}
+
+/// I₀ by its power series, Σ qᵏ / k!² with q = x² / 4 up to ¼: near 0, where a sum of Chebyshev polynomials cancels.
+fn powers(q: f64) -> f64 {
+    (1..12).rev().map(f64::from).fold(1.0, |sum, k| 1.0 + sum * q / (k * k))
 }
 
 /// A sum of Chebyshev polynomials, by Clenshaw's recurrence; coefficients from the highest degree down.

@@ -64,7 +64,7 @@ groups! { $
     integral: One [bitwise_not] Two [bitwise_and bitwise_or bitwise_xor];
     integer: Two [shift_left shift_right];
     floating:
-        One [erf erfc erfinv lgamma digamma frac]
+        One [erf erfc erfinv lgamma digamma frac i0 i0e i1 i1e]
         Two [polygamma atan2 hypot copysign next_after];
     inexact: One [
         exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh
