@@ -172,6 +172,8 @@ pub const TABLE: Table = Table {
         ("conversion", &["element", "error", "tensor", "view"]),
         ("declared", &["error", "op"]),
         ("foreign", &["device", "error", "lists", "op", "parallel", "random", "scalar", "tensor"]),
+        ("device_view", &["device", "error", "layout", "op", "scratch", "tensor"]),
+        ("untyped", &["element", "layout", "op", "scratch", "tensor", "view"]),
         (
             "generated",
             &[
@@ -219,8 +221,6 @@ pub const TABLE: Table = Table {
         ("npy", &["arg", "device", "dispatch", "error", "layout", "replace", "storage", "tensor"]),
         ("operators", &["arg", "call", "error", "library", "op", "scalar", "tensor"]),
         ("print", &["arg", "device", "dispatch", "element", "error", "layout", "tensor", "view"]),
-        ("device_view", &["device", "error", "layout", "op", "scratch", "tensor"]),
-        ("untyped", &["element", "layout", "op", "scratch", "tensor", "view"]),
     ],
     core: &["arg", "autograd", "copy", "dispatch", "grad", "infer", "library", "op", "pointwise", "tensor"],
 };
