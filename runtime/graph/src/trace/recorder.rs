@@ -131,7 +131,12 @@ pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>
         args.iter().for_each(|arg| arg.for_each_tensor(|known| _ = tensor(known)));
         function()
     };
-    record(Vec::new(), run).map(|(result, _)| result).map_err(|stopped| stopped.error)
+    let (result, trace) = record(Vec::new(), run).map_err(|stopped| stopped.error)?;
+    // The sizes of results would be those of placeholders.
+    if !trace.unknown.is_empty() {
+        return Err(Error::without_elements("the sizes of the results depend on elements"));
+    }
+    Ok(result)
 }
 
 /// The site of the recorded node's call.

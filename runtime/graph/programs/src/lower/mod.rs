@@ -10,8 +10,8 @@ mod tensors;
 
 use std::collections::{BTreeMap, HashMap};
 
-use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::arg::Value;
+use opsmith_runtime::error::{Error, Result};
 use serde_json::Value as Json;
 
 use crate::errors::damaged;
