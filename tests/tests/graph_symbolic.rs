@@ -183,8 +183,9 @@ fn what_is_said_of_any_rank_is_right_for_every_operator() {
         all.add(found.report);
     }
     all.assert_right();
-    // Weights of cells with one gate are square: sizes that are tried agree where all are equal.
-    assert_eq!(narrow, ["rnn_tanh.input", "rnn_relu.input", "grid_sampler_2d_along"]);
+    // Weights of cells with one gate are square, those of projections where there are as many projections as units: sizes that
+    // are tried agree where all are equal.
+    assert_eq!(narrow, ["rnn_tanh.input", "rnn_relu.input", "_projected_steps", "grid_sampler_2d_along"]);
     vanishing.sort_unstable();
     assert_eq!(vanishing, ["squeeze", "squeeze.dim", "squeeze.dims"]);
     // Operators whose number of results is undetermined, and compositions that accept none of the values tried for

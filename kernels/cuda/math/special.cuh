@@ -148,6 +148,12 @@ DEVICE double chebyshev(double t, const double (&coefficients)[N]) {
 // The modified Bessel function of order 0 times e^-|x|: series up to 8 and beyond.
 DEVICE double scaled_bessel_0(double x) {
   const double size = ::fabs(x);
+  if (size <= 1) {
+    // The power series, where a sum of Chebyshev polynomials cancels.
+    double sum = 1;
+    for (int k = 11; k >= 1; --k) sum = 1 + sum * (x * x / 4) / (k * k);
+    return ::exp(-size) * sum;
+  }
   if (size <= 8) {
     const double small[29] = {
         3.3307945188222384e-17, -2.431279846547955e-16, 1.715391285555133e-15,
