@@ -226,6 +226,8 @@ pub fn symbolic_inference(op: &'static OpDef) -> Bound {
                 }
             }
             Ok(None) => {}
+            // Elements decide in a composition, and symbols are of sizes alone.
+            Err(error) if error.lacks_elements() => found.report.left_out += 1,
             Err(error) => {
                 let wrong = format!("{} ({}), inferred: {values:?}: {error}", op.name, op.location);
                 found.report.compare(Some(wrong));
