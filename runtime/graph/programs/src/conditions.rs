@@ -45,6 +45,9 @@ impl Found {
 
 type Comparison = fn(i64, i64) -> bool;
 
+/// One of two numbers.
+type Select = fn(i64, i64) -> i64;
+
 struct Parser<'a> {
     rest: &'a str,
     size: Sizes<'a>,
@@ -140,8 +143,8 @@ impl Parser<'_> {
     }
 
     /// The head of a function that is the least or the greatest of numbers, with its parenthesis.
-    fn extremum(&mut self) -> Option<fn(i64, i64) -> i64> {
-        const EXTREMA: [(&str, fn(i64, i64) -> i64); 6] = [
+    fn extremum(&mut self) -> Option<Select> {
+        const EXTREMA: [(&str, Select); 6] = [
             ("torch.sym_max(", i64::max),
             ("torch.sym_min(", i64::min),
             ("max(", i64::max),

@@ -106,7 +106,7 @@ fn written(graph: &Graph) -> Vec<Tensor> {
 
 /// The result of a trace.
 pub(crate) enum Traced {
-    Graph(Graph),
+    Graph(Box<Graph>),
     /// The first node or input that needs elements.
     Lacking(String),
 }
@@ -122,7 +122,7 @@ pub(crate) fn trace(
     let traced = Graph::trace(|inputs: &[Tensor]| replay.call(inputs), specs);
     let mut errors = replay.errors();
     let error = match (traced, replay.lacking()) {
-        (Ok(graph), _) => return Ok(Traced::Graph(graph)),
+        (Ok(graph), _) => return Ok(Traced::Graph(Box::new(graph))),
         (Err(_), Some(place)) if errors.is_empty() => return Ok(Traced::Lacking(place)),
         (Err(error), _) => error,
     };
