@@ -62,7 +62,8 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
     ];
     assert_eq!(unknown.keys().copied().collect::<Vec<_>>(), open, "{unknown:#?}");
     // How many results there are depends on the first size; and a composition that two sizes have to be multiples for
-    // is accepted at the example's alone. The first size of a recurrent state is a number of layers, an attribute.
+    // is accepted at the example's alone. The first size of a recurrent state is a number of layers, an attribute; with a
+    // number for the repetitions, slices are as many.
     let narrowed = [
         "_projected_steps",
         "_recurrent_layers",
@@ -76,6 +77,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
         "gru.input",
         "istft",
         "lstm.input",
+        "repeat_interleave.self_Tensor",
         "split.Tensor",
         "unbind.int",
         "unsafe_split.Tensor",
