@@ -305,6 +305,10 @@ impl Known for Names<'_> {
         }
     }
 
+    fn is_integer(&self, name: &str) -> bool {
+        self.op.args.iter().any(|arg| arg.name == name && arg.ty.kind == Kind::Int)
+    }
+
     fn is_tensor(&self, name: &str) -> bool {
         name == "result" || self.op.args.iter().any(|arg| arg.name == name && arg.ty.holds_tensors())
     }

@@ -117,7 +117,7 @@ impl Sym {
             Sym::Call(name, args) => self.derive_call(name, args, by, known)?,
             Sym::Infix(symbol @ ("+" | "-" | "*" | "/" | "%"), a, b) => {
                 let (da, db) = (a.derive(by, known)?, b.derive(by, known)?);
-                da.with(db, |da, db| self.derive_infix(symbol, (a, da), (b, db)))
+                da.with(db, |da, db| self.derive_infix(symbol, (a, da), (b, db), known))
             }
             // Comparisons and logic are constant almost everywhere.
             Sym::Infix(..) => Partial::zero(),
@@ -125,13 +125,19 @@ impl Sym {
     }
 
     /// The derivative of arithmetic, from its operands and their derivatives.
-    fn derive_infix(&self, symbol: &'static str, (a, da): (&Sym, Sym), (b, db): (&Sym, Sym)) -> Sym {
+    fn derive_infix(
+        &self,
+        symbol: &'static str,
+        (a, da): (&Sym, Sym),
+        (b, db): (&Sym, Sym),
+        known: &dyn Known,
+    ) -> Sym {
         let (a, b) = (a.clone(), b.clone());
         match symbol {
             "+" | "-" => infix(symbol, da, db),
             "*" => infix("+", infix("*", da, b), infix("*", a, db)),
             "/" => {
-                let first = infix("/", da, b.clone());
+                let first = quotient(da, b.clone(), known);
                 let second = infix("/", infix("*", self.clone(), db), b);
                 infix("-", first, second)
             }
@@ -180,6 +186,19 @@ impl Sym {
         }
         Ok(total)
     }
+}
+
+/// A quotient of elements. That of two integers that are attributes would be a whole number.
+fn quotient(a: Sym, b: Sym, known: &dyn Known) -> Sym {
+    let is_constant = matches!((&a, &b), (Sym::Number(_), Sym::Number(_)));
+    if is_constant || a.is(0.0) || !a.is_integer(known) || !b.is_integer(known) {
+        return infix("/", a, b);
+    }
+    let a = match a {
+        Sym::Number(value) => Sym::Literal(format!("{value:?}")),
+        other => Sym::Infix("*", Box::new(other), Box::new(Sym::Literal("1.0".to_owned()))),
+    };
+    infix("/", a, b)
 }
 
 /// The chain rule for a function of a complex argument.

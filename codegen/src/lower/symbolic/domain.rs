@@ -59,6 +59,19 @@ impl Sym {
     }
 }
 
+impl Sym {
+    /// Whether the expression is an integer that is the same for all elements, so that its quotients are whole numbers.
+    pub(super) fn is_integer(&self, known: &dyn Known) -> bool {
+        match self {
+            Sym::Number(value) => *value == value.trunc(),
+            Sym::Name(name) => known.is_integer(name),
+            Sym::Prefix('-', operand) => operand.is_integer(known),
+            Sym::Infix("+" | "-" | "*" | "/" | "%", a, b) => a.is_integer(known) && b.is_integer(known),
+            _ => false,
+        }
+    }
+}
+
 /// Whether a function is called on real numbers.
 pub(super) fn is_called_on_reals(args: &[Sym], takes_real: bool, known: &dyn Known) -> bool {
     takes_real && !args.is_empty() && args.iter().all(|arg| arg.is_real(known))

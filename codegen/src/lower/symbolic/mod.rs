@@ -68,6 +68,8 @@ pub(super) trait Known {
     fn result(&self) -> Domain;
     /// The domain of a name.
     fn domain(&self, name: &str) -> Domain;
+    /// Whether a name is an attribute that is an integer.
+    fn is_integer(&self, name: &str) -> bool;
     /// Whether a name is a tensor; attributes are constant over elements.
     fn is_tensor(&self, name: &str) -> bool;
 }

@@ -56,6 +56,10 @@ impl Known for Table {
         }
     }
 
+    fn is_integer(&self, name: &str) -> bool {
+        name == "n"
+    }
+
     fn is_tensor(&self, name: &str) -> bool {
         matches!(name, "a" | "b" | "x" | "y" | "result")
     }
@@ -86,6 +90,12 @@ fn derivatives_of_real_numbers_are_simplified() {
         ("ht(x)", "x", "grad * (1 - (result * result))"),
         ("l(x)", "x", "grad / x"),
         ("e(x * k)", "x", "grad * (result * k)"),
+        // Elements are divided, by an integer too; a quotient of integers in the expression stays whole.
+        ("(x + 1) * n / 2", "x", "grad * ((n * 1.0) / 2)"),
+        ("x / n", "x", "grad / n"),
+        ("e(x / n)", "x", "grad * (result * (1.0 / n))"),
+        ("x * (n / 2)", "x", "grad * (n / 2)"),
+        ("x / (n * 3)", "x", "grad / (n * 3)"),
         ("if x > 0 { x } else { 0 }", "x", "select(x > 0, grad, 0)"),
         ("if x > 0 { x } else { k * x }", "x", "select(x > 0, grad, grad * k)"),
         ("if m == \"x\" { e(x) } else { x }", "x", "if m == \"x\" { grad * e(x) } else { grad }"),

@@ -86,7 +86,9 @@ impl Writer<'_> {
                 inner if inner == grad => format!("-{grad}"),
                 inner => format!("-({inner})"),
             },
-            Sym::Infix("/", a, b) if a.is(1.0) => format!("{grad} / {}", self.factor(b, factor)?),
+            Sym::Infix("/", a, b) if a.is(1.0) || matches!(&**a, Sym::Literal(one) if one == "1.0") => {
+                format!("{grad} / {}", self.factor(b, factor)?)
+            }
             value => format!("{grad} * {}", self.factor(value, factor)?),
         })
     }
