@@ -35,18 +35,19 @@ fn tensor(dtype: DType, first: usize) -> Tensor {
 /// A call whose tensors are complex where a bit is set; the last bit is for its numbers.
 fn call(op: &'static OpDef, complex: usize) -> Call {
     let dtype = |bit: usize| if complex & (1 << bit) != 0 { DType::C128 } else { DType::F64 };
-    let args =
-        op.schema.args.iter().zip(op.element_types).enumerate().map(|(index, (arg, element))| {
-            match (arg.ty.kind, element) {
-                (ArgKind::Tensor, ElementType::Real) => Value::Tensor(tensor(DType::F64, 3 * index)),
-                (ArgKind::Tensor, _) => Value::Tensor(tensor(dtype(index), 3 * index)),
-                (ArgKind::Scalar, _) if complex & 4 != 0 => {
-                    Value::Scalar(Scalar::Complex(Complex64::new(0.6, -0.7)))
-                }
-                (ArgKind::Scalar, _) => Value::Scalar(Scalar::Float(0.7)),
-                _ => Value::Float(0.9),
+    let args = op.schema.args.iter().zip(op.element_types).enumerate().map(|(index, (arg, element))| {
+        match (arg.ty.kind, element) {
+            (ArgKind::Tensor, ElementType::Real) => Value::Tensor(tensor(DType::F64, 3 * index)),
+            (ArgKind::Tensor, _) => Value::Tensor(tensor(dtype(index), 3 * index)),
+            (ArgKind::Scalar, _) if complex & 4 != 0 => {
+                Value::Scalar(Scalar::Complex(Complex64::new(0.6, -0.7)))
             }
-        });
+            (ArgKind::Scalar, _) => Value::Scalar(Scalar::Float(0.7)),
+            // Odd: its half is not whole.
+            (ArgKind::Int, _) => Value::Int(3),
+            _ => Value::Float(0.9),
+        }
+    });
     Call { op, args: args.collect() }
 }
 
