@@ -2,6 +2,7 @@
 
 mod from_lists;
 mod from_value;
+mod operands;
 mod tensor_or_scalar;
 
 use std::fmt;
@@ -9,9 +10,9 @@ use std::fmt;
 pub use opsmith_core::MemoryFormat;
 use opsmith_core::{ArgKind, DType};
 
-pub use self::{from_value::FromValue, tensor_or_scalar::TensorOrScalar};
+pub use self::{from_value::FromValue, operands::describe_operands, tensor_or_scalar::TensorOrScalar};
 use crate::device::Device;
-use crate::error::{Error, ErrorOperand, Result};
+use crate::error::{Error, Result};
 use crate::lists::{AnyLists, ListItem, Lists, OwnedLists, Text};
 use crate::random::Generator;
 use crate::scalar::Scalar;
@@ -168,6 +169,38 @@ impl Value {
         match self {
             Value::Tensor(tensor) => Ok(tensor),
             other => Err(Error::argument(format!("expected a tensor, got {}", other.as_arg().kind()))),
+        }
+    }
+
+    /// Whether two values are the same, bit for bit: floats that are equal to none, too. Generators are if they are one, or
+    /// start in one state. No tensor is the same as another.
+    pub fn same_bits(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::None, Value::None) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+            (Value::Scalar(a), Value::Scalar(b)) => a.same_bits(*b),
+            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::Ints(a), Value::Ints(b)) => a == b,
+            (Value::Floats(a), Value::Floats(b)) => {
+                a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
+            }
+            (Value::Bools(a), Value::Bools(b)) => a == b,
+            (Value::Scalars(a), Value::Scalars(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_bits(*b))
+            }
+            (Value::Strs(a), Value::Strs(b)) => a == b,
+            (Value::DTypes(a), Value::DTypes(b)) => a == b,
+            (Value::Lists(a), Value::Lists(b)) => a.same_bits(b),
+            (Value::DType(a), Value::DType(b)) => a == b,
+            (Value::Device(a), Value::Device(b)) => a == b,
+            (Value::MemoryFormat(a), Value::MemoryFormat(b)) => a == b,
+            (Value::MemoryLayout(a), Value::MemoryLayout(b)) => a == b,
+            (Value::Generator(a), Value::Generator(b)) => {
+                a.same(b) || (a.start().is_some() && a.start() == b.start())
+            }
+            _ => false,
         }
     }
 }
@@ -401,32 +434,4 @@ impl From<&Tensor> for Value {
     fn from(value: &Tensor) -> Value {
         Value::Tensor(value.clone())
     }
-}
-
-/// Describes the tensor operands of a call, for an error.
-pub fn describe_operands<'a>(args: impl Iterator<Item = (&'a str, Arg<'a>)>) -> Vec<ErrorOperand> {
-    let mut operands = Vec::new();
-    let mut push = |name: String, tensor: &Tensor| {
-        let shape = tensor.shape().to_vec();
-        operands.push(ErrorOperand { name, dtype: tensor.dtype(), shape, formulas: None });
-    };
-    for (name, arg) in args {
-        match arg {
-            Arg::Tensor(tensor) => push(name.to_owned(), tensor),
-            Arg::Tensors(tensors) => {
-                for (index, tensor) in tensors.iter().enumerate() {
-                    push(format!("{name}[{index}]"), tensor);
-                }
-            }
-            Arg::OptionalTensors(tensors) => {
-                for (index, tensor) in tensors.iter().enumerate() {
-                    if let Some(tensor) = tensor {
-                        push(format!("{name}[{index}]"), tensor);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    operands
 }

@@ -6,6 +6,7 @@
 mod convert_from;
 mod devices;
 mod host;
+pub(crate) mod kernel;
 
 pub use convert_from::ConvertFrom;
 pub use host::{accumulate_elements, convert_elements, fill_elements};
@@ -19,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 pub use crate::moves::copy_elements;
 use crate::moves::{Side, area, move_rows};
-use crate::op::KernelCall;
 use crate::pointwise::{Loop, MAX_OPERANDS, Row, Rows, Visit, for_each_row, for_each_rows, map_any};
 use crate::scalar::Scalar;
 use crate::storage::Storage;
@@ -49,19 +49,7 @@ pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     convert(target, source)
 }
 
-/// The kernel of an operator whose first output is a converted copy of an argument.
-///
-/// # Errors
-/// If there is no such output or argument, the two do not have shapes that go together, or the output was handed
-/// out as a view.
-pub fn kernel(call: &KernelCall<'_>, argument: usize) -> Result<()> {
-    let [target, source] = call.operands_of_any_dtype(&[argument])?;
-    convert(target, source)?;
-    call.note_filled();
-    Ok(())
-}
-
-/// The same of two tensors whose borrows are held.
+/// [`copy`] of two tensors whose borrows are held.
 pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
     if !(target.is_on_host() && source.is_on_host()) {
         return devices::convert_between(target, source);

@@ -22,6 +22,17 @@ pub mod declared {
     pub use crate::declared::*;
 }
 
+/// Loops over elements of device memory.
+pub mod device_loop {
+    pub use crate::device_loop::{Constant, DeviceLoop, copy, run};
+}
+
+/// Loops over elements of host memory.
+pub mod pointwise {
+    pub use crate::copy::kernel::kernel as copy;
+    pub use crate::pointwise::*;
+}
+
 /// The C interface of kernels.
 pub mod foreign {
     pub use crate::foreign::*;

@@ -17,6 +17,7 @@ pub use methods::{
 pub use tracing::{Observers, SiteScope, enter, is_tracing, site, trace};
 
 pub use crate::dispatch::borrows::Borrows;
+pub use crate::dispatch::check_written;
 pub use crate::dispatch::observer::CallObserver;
 pub use crate::dispatch::spans::{
     Span, SpanListener, SpanScope, StepSite, is_listening, listen, open as open_span, set_listening,

@@ -9,7 +9,6 @@ pub mod allocator;
 pub mod arg;
 pub mod arith;
 pub mod autograd;
-#[doc(hidden)]
 pub mod axes;
 pub mod backend;
 pub mod boxed;
@@ -17,15 +16,12 @@ mod call;
 pub mod checked;
 pub mod constraint;
 mod conversion;
-#[doc(hidden)]
 pub mod copy;
 mod declared;
 pub mod device;
-#[doc(hidden)]
-pub mod device_loop;
+mod device_loop;
 mod device_view;
-#[doc(hidden)]
-pub mod dispatch;
+mod dispatch;
 pub mod element;
 pub mod error;
 pub mod facts;
@@ -44,8 +40,7 @@ pub mod npy;
 pub mod op;
 mod operators;
 pub mod parallel;
-#[doc(hidden)]
-pub mod pointwise;
+mod pointwise;
 pub mod print;
 pub mod random;
 mod replace;
@@ -65,6 +60,7 @@ pub mod view;
 
 pub use arg::{Arg, MemoryFormat, MemoryLayout, TensorOrScalar, Value};
 pub use device::Device;
+pub use device_loop::DeviceProgram;
 pub use device_view::{DeviceView, DeviceViewMut};
 pub use dispatch::{has_host_fallback, set_host_fallback};
 pub use element::Element;

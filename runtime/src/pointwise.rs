@@ -7,7 +7,7 @@
 //! A long loop runs in several threads, so its function has no access to the call, whose views are for one:
 //!
 //! ```compile_fail,E0277
-//! use opsmith_runtime::{op::KernelCall, pointwise::map1};
+//! use opsmith_runtime::{generated::pointwise::map1, op::KernelCall};
 //!
 //! fn a_view_of_what_the_loop_writes(call: &KernelCall<'_>) {
 //!     let _ = map1(call, [0], |x: f32| call.view_mut::<f32>(0).numel() as f32 + x);

@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ops::{ARGS, LIBRARY, required, unary};
 use opsmith_runtime::generated::call;
+use opsmith_runtime::generated::pointwise::{for_each_row, map0, map1, map2, map3};
 use opsmith_runtime::op::{
     ArgKind, ElementType, Forms, Inferred, KernelCall, KernelTable, Kernels, OpDef, ReturnDef, Schema,
     UniformCall,
 };
-use opsmith_runtime::pointwise::{for_each_row, map0, map1, map2, map3};
 use opsmith_runtime::storage::Storage;
 use opsmith_runtime::{Arg, Backend, DType, Device, ErrorKind, Layout, Result, Tensor, copy};
 use support::strided;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use opsmith_runtime::pointwise::for_each_row;
+use opsmith_runtime::generated::pointwise::for_each_row;
 use opsmith_runtime::{Layout, Tensor};
 use proptest::prelude::*;
 use support::strided;

@@ -7,8 +7,8 @@ mod support;
 use std::cell::Cell;
 
 use ops::{call, unary};
-use opsmith_runtime::dispatch::check_written;
 use opsmith_runtime::generated::call::{invoke_inplace, invoke_out};
+use opsmith_runtime::internals::check_written;
 use opsmith_runtime::op::KernelCall;
 use opsmith_runtime::random::{Normal, default_generator};
 use opsmith_runtime::{DType, Error, ErrorKind, Generator, Result, Tensor};
@@ -242,7 +242,7 @@ fn results_that_depend_on_what_was_in_memory() {
 #[test]
 fn elements_that_are_inputs_too_are_left_alone() {
     fn kernel(call: &KernelCall<'_>) -> Result<()> {
-        opsmith_runtime::pointwise::map1(call, [0], |x: f32| x + 1.0)
+        opsmith_runtime::generated::pointwise::map1(call, [0], |x: f32| x + 1.0)
     }
     let op = unary("op", kernel, FLOAT, true);
     let x = x();

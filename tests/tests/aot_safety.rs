@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use aot_support::prebuilt;
-use opsmith::runtime::dispatch;
+use opsmith::runtime::internals::check_written;
 use opsmith::{DType, Result, Tensor};
 use opsmith_aot::Declaration;
 
@@ -82,7 +82,7 @@ fn an_output_that_is_forgotten() {
     ];
     let forget = bad("Forget").declare().unwrap();
     let x = Tensor::of(&GOOD);
-    let error = dispatch::check_written(forget.definition(), &[(&x).into()]).unwrap_err().to_string();
+    let error = check_written(forget.definition(), &[(&x).into()]).unwrap_err().to_string();
     assert!(unwritten.iter().all(|text| error.contains(text)), "{error}");
     if cfg!(debug_assertions) {
         fails(bad("Forget"), &unwritten);

@@ -29,7 +29,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> Option<Adapter> {
         let index = position(index);
         let definition = quote! {
             fn #name(call: &KernelCall<'_>) -> rt::Result<()> {
-                rt::device_loop::copy(call, #index)
+                device_loop::copy(call, #index)
             }
         };
         return Some(Adapter { definition, entries: Entries::Function(name) });
@@ -87,6 +87,6 @@ impl Loops<'_> {
         self.structs.push(text);
         let (call, dtype, source) = (self.call, self.dtype, self.source);
         let inputs = inputs.into_iter().map(position);
-        quote!(rt::device_loop::run(#call, #source, #variant, #dtype, &[#(#inputs),*], &[#(#constants),*]))
+        quote!(device_loop::run(#call, #source, #variant, #dtype, &[#(#inputs),*], &[#(#constants),*]))
     }
 }

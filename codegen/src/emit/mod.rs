@@ -186,7 +186,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: false,
         doc: "Kernels by backend and dtype.",
         siblings: &[],
-        imports: "{*, arith::{Arithmetic, Ordered}, generated::{declared::Misfit as _, foreign as abi}, op::{KernelCall, KernelFn, KernelTable}}",
+        imports: "{*, arith::{Arithmetic, Ordered}, generated::{declared::Misfit as _, device_loop, foreign as abi, pointwise}, op::{KernelCall, KernelFn, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {

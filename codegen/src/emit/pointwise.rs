@@ -23,7 +23,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> Toke
     {
         // An expression that is just an input copies it, whatever its dtype.
         let argument = parameter(&op.args[index]);
-        return quote!(rt::copy::kernel(#call, #argument.position));
+        return quote!(pointwise::copy(#call, #argument.position));
     }
     let inputs = op.read_tensors(expr);
     let attributes = bind::by_name(op.args.iter().filter(|arg| !arg.ty.holds_tensors()));
@@ -78,7 +78,7 @@ impl Loops<'_> {
         };
         quote! {
             #(#hoisted)*
-            rt::pointwise::#map(#call, [#(#positions.position),*], #[inline(always)] move |#(#params),*| {
+            pointwise::#map(#call, [#(#positions.position),*], #[inline(always)] move |#(#params),*| {
                 #widened
                 #result
             })

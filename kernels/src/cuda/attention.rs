@@ -5,8 +5,8 @@
 
 use std::ffi::c_void;
 
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::backend::Grid;
-use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
 
 use super::launch::{strided, with_float};

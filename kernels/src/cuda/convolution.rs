@@ -5,7 +5,7 @@
 
 use std::ffi::c_void;
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Error, Result, Scalar};
 

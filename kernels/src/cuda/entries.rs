@@ -3,7 +3,7 @@
 //! In: entries on a device, of lines of one length. Out: the smallest of each line, in order. Must not know the
 //! operator.
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{Device, Result};
 
 use super::launch::line;

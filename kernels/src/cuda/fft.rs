@@ -6,8 +6,8 @@
 use std::ffi::c_void;
 
 use num_complex::Complex64;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::backend::{Elements, Grid};
-use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Error, Result, Scratch};
 

@@ -1,6 +1,6 @@
 //! Triangles and identities.
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DeviceViewMut, Error, Result};
 
 use super::launch::{each, strided};

@@ -4,9 +4,9 @@
 
 use std::ffi::c_void;
 
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::axes::{Axes, axes, merge};
 use opsmith_runtime::backend::Grid;
-use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::{DType, Device, Dims, Element, Error, Result, with_dtype};
 
 use crate::device::strided::Strided;

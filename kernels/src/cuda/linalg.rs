@@ -4,7 +4,7 @@
 
 use std::ffi::c_void;
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar, with_dtype};
 
 use super::product::{Functor, Product, ProductShape};

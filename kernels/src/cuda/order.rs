@@ -4,8 +4,8 @@
 
 use std::ffi::c_void;
 
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::backend::{Elements, Grid, Work};
-use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar, with_dtype};
 

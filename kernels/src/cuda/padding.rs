@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Result, Untyped};
 
 use super::launch::{each, strided, too_many_dims};

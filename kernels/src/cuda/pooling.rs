@@ -1,6 +1,6 @@
 //! Pooling: the twin of [`cpu::pooling`](crate::cpu::pooling). Inputs may have any strides.
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Error, Result, Untyped};
 
 use super::launch::each;

@@ -5,7 +5,7 @@
 
 use std::ffi::c_void;
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::random::{Distribution, Generator, Integers, Stream, Uniform};
 use opsmith_runtime::{

@@ -4,8 +4,8 @@
 
 use std::ffi::c_void;
 
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::backend::Elements;
-use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Result, Scalar};
 

@@ -4,7 +4,7 @@
 
 use std::ffi::c_void;
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Dims, Result, Scalar};

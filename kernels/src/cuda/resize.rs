@@ -1,6 +1,6 @@
 //! More or fewer places for the same contents: the twin of [`cpu::resize`](crate::cpu::resize).
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
 use super::launch::each;

@@ -4,8 +4,8 @@
 
 use std::ffi::c_void;
 
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::backend::Grid;
-use opsmith_runtime::device_loop::DeviceProgram;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 

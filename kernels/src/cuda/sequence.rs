@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use num_complex::Complex64;
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Result, Scalar};
 
 use super::launch::{each, strided};

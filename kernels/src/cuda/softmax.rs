@@ -1,6 +1,6 @@
 //! Softmax and its logarithm along a dimension, and their derivatives.
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 

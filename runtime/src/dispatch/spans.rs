@@ -15,19 +15,58 @@ use crate::tensor::Tensor;
 
 /// The subject of a span.
 pub enum Span<'a> {
-    /// A call of an operator, by its site in the program.
-    Call { op: &'static OpDef, form: Form, args: &'a [Arg<'a>], site: &'static Location<'static> },
-    /// A kernel of an operator.
-    Kernel { op: &'static OpDef, kernel: Kernel, args: &'a [Arg<'a>], outs: &'a [Tensor] },
+    /// A call of an operator.
+    Call {
+        /// The operator.
+        op: &'static OpDef,
+        /// The form that was called.
+        form: Form,
+        /// The arguments.
+        args: &'a [Arg<'a>],
+        /// The line of the program.
+        site: &'static Location<'static>,
+    },
+    /// A kernel.
+    Kernel {
+        /// Its operator.
+        op: &'static OpDef,
+        /// The kernel.
+        kernel: Kernel,
+        /// The arguments, converted.
+        args: &'a [Arg<'a>],
+        /// The outputs.
+        outs: &'a [Tensor],
+    },
     /// A copy of elements from one device to another, the host among them.
-    Copy { source: &'a Tensor, target: &'a Tensor },
+    Copy {
+        /// The tensor that is read.
+        source: &'a Tensor,
+        /// The tensor that is written.
+        target: &'a Tensor,
+    },
     /// The formulas of a recorded call, or another node of backward.
-    Backward { name: &'a str, op: Option<&'static OpDef>, node: u64 },
-    /// A step of a graph, by its node, whose number is that of its first result among the graph's tensors, and the site of its call in
-    /// the traced function.
-    Step { op: &'static OpDef, node: u32, site: StepSite<'a> },
+    Backward {
+        /// The node's name.
+        name: &'a str,
+        /// The operator of a recorded call.
+        op: Option<&'static OpDef>,
+        /// The node's number.
+        node: u64,
+    },
+    /// A step of a graph.
+    Step {
+        /// The operator.
+        op: &'static OpDef,
+        /// The number of its first result among the graph's tensors.
+        node: u32,
+        /// The site of its call in the traced function.
+        site: StepSite<'a>,
+    },
     /// A part of a program's work that is no operator: a backward pass, a run of a graph.
-    Phase { name: &'static str },
+    Phase {
+        /// Its name.
+        name: &'static str,
+    },
 }
 
 /// Where a step of a graph was called.

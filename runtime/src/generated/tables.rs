@@ -130,14 +130,14 @@ macro_rules! __kernels_of_entry {
 }
 
 /// The loops of a generated definition on devices: text, inputs and constants come from one expression, which fulfils the
-/// promise of [`DeviceLoop::new`](crate::device_loop::DeviceLoop::new).
+/// promise of [`DeviceLoop::new`](crate::generated::device_loop::DeviceLoop::new).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! device_source {
     ($name:literal, $headers:expr, $($line:literal)*) => {{
         // SAFETY: the generator wrote the text for the calls beside it.
-        static LOOP: $crate::device_loop::DeviceLoop =
-            unsafe { $crate::device_loop::DeviceLoop::new($name, $headers, concat!($($line, "\n"),*)) };
+        static LOOP: $crate::generated::device_loop::DeviceLoop =
+            unsafe { $crate::generated::device_loop::DeviceLoop::new($name, $headers, concat!($($line, "\n"),*)) };
         &LOOP
     }};
 }

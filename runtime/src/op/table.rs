@@ -194,7 +194,7 @@ impl Kernels {
     /// Profiles name the line of this call as the kernel's source.
     ///
     /// If the operator's in-place form passes the input's memory as the output's, the kernel must read and write with
-    /// [`map1`](crate::pointwise::map1) and similar functions: such memory has no views.
+    /// `map1` and similar functions: such memory has no views.
     #[track_caller]
     pub fn replace(&self, backend: Backend, dtype: DType, kernel: Option<KernelFn>) -> Option<Kernel> {
         let new = kernel.map_or(std::ptr::null_mut(), |kernel| kernel as *mut ());

@@ -1,7 +1,7 @@
 //! Draws of a kernel that runs again: it gets the blocks that it got before, and no generator moves.
 //!
 //! In: a piece of work, run by this thread. Out: its draws from any generators; and the same work with the same
-//! draws. The check that kernels write every element ([`crate::dispatch::check_written`]) needs it, since a program
+//! draws. The check that kernels write every element (`check_written` of `dispatch`) needs it, since a program
 //! must not draw other numbers because it was checked.
 
 use std::cell::{Cell, RefCell};

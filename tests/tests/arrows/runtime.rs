@@ -179,6 +179,7 @@ pub const TABLE: Table = Table {
             &[
                 "arg",
                 "call",
+                "copy",
                 "declared",
                 "device_loop",
                 "device_view",
@@ -186,6 +187,7 @@ pub const TABLE: Table = Table {
                 "error",
                 "foreign",
                 "op",
+                "pointwise",
                 "scratch",
                 "tensor",
                 "untyped",

@@ -57,7 +57,7 @@ fn source_of_exp(profile: &Profile) -> Result<&str, Failure> {
 fn a_slow_kernel_is_found_repeated_mended_and_compared() -> Result<(), Failure> {
     fn slow(call: &KernelCall<'_>) -> opsmith::Result<()> {
         std::thread::sleep(std::time::Duration::from_micros(300));
-        opsmith_runtime::pointwise::map1(call, [0], |x: f32| x.exp())
+        opsmith_runtime::generated::pointwise::map1(call, [0], |x: f32| x.exp())
     }
     let _alone = alone();
     let x = ones(&[50]);

@@ -158,9 +158,9 @@ impl Fields<'_> {
     fn plain(&mut self, expr: &Expr) -> String {
         let value = attribute(self.generation, self.op, expr);
         match expr.ty.kind {
-            Kind::Bool => self.field(expr, "bool", quote!(rt::device_loop::Constant::bool(#value))),
-            Kind::Int => self.field(expr, "i64", quote!(rt::device_loop::Constant::int(#value))),
-            Kind::Float => self.field(expr, "double", quote!(rt::device_loop::Constant::float(#value))),
+            Kind::Bool => self.field(expr, "bool", quote!(device_loop::Constant::bool(#value))),
+            Kind::Int => self.field(expr, "i64", quote!(device_loop::Constant::int(#value))),
+            Kind::Float => self.field(expr, "double", quote!(device_loop::Constant::float(#value))),
             ref other => unreachable!("the checker puts no {other:?} among elements"),
         }
     }
@@ -244,7 +244,7 @@ impl Fields<'_> {
             (true, true, _) => quote!(real_bound),
             (true, false, _) => quote!(real),
         };
-        self.field(to, ty, quote!(rt::device_loop::Constant::#constant(#dtype, #scalar)))
+        self.field(to, ty, quote!(device_loop::Constant::#constant(#dtype, #scalar)))
     }
 
     fn binary(&mut self, symbol: Operation, a: &Expr, b: &Expr) -> String {

@@ -1,6 +1,6 @@
 //! Factors by elimination, and the systems, inverses and determinants that they solve: `factor.cuh`.
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
 use super::stack::{Kernel, Launch, Memory, Part, Refused};

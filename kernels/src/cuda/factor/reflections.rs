@@ -1,6 +1,6 @@
 //! Orthogonal factors, eigenvalues and singular values: `reflections.cuh`, `eigen.cuh`, `singular.cuh`.
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
 use super::stack::{Kernel, Launch, Memory, Part, Refused};

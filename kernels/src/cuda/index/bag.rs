@@ -1,6 +1,6 @@
 //! Sums, means and maxima of rows of a table, a *bag* of indices at a time.
 
-use opsmith_runtime::device_loop::DeviceProgram;
+use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Error, Result, Scalar};
 
 use crate::cpu::expect_sizes;

@@ -18,9 +18,9 @@ use opsmith_codegen::model::{Element as Kind, Op};
 use opsmith_core::DType;
 use opsmith_runtime::element::Element;
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::generated::pointwise::{self, MAX_OPERANDS, map_untyped};
 use opsmith_runtime::op::{KernelCall, KernelFn};
-use opsmith_runtime::pointwise::{MAX_OPERANDS, map_untyped};
-use opsmith_runtime::{Scalar, copy, with_dtype};
+use opsmith_runtime::{Scalar, with_dtype};
 
 use crate::operator::Operator;
 use block::{Block, Row};
@@ -46,7 +46,7 @@ fn run_loop<T: Element<Compute: Lane>>(call: &KernelCall<'_>) -> Result<()> {
         && op.args[index].element == Kind::Any
     {
         // An expression that is just an input copies it, whatever its dtype.
-        return copy::kernel(call, index);
+        return pointwise::copy(call, index);
     }
     let inputs = op.read_tensors(expr);
     let rounded = |number: Scalar| T::from_scalar(number).to_compute();

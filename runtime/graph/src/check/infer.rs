@@ -13,7 +13,7 @@ use opsmith_runtime::infer::symbolic::{
 use opsmith_runtime::internals::Owned;
 use opsmith_runtime::op::OpDef;
 
-use crate::ir::{Site, values_equal};
+use crate::ir::Site;
 use crate::trace::composition::infer_composition;
 
 /// A condition on sizes, and the call that requires it.
@@ -182,7 +182,7 @@ fn same(known: &Owned, arg: &ArgumentMeta<'_>) -> bool {
         }
         (Owned::Int(a), ArgumentMeta::Int(b)) => a == *b && !a.is_unknown(),
         (Owned::Ints(a), ArgumentMeta::Ints(b)) => a == b && !a.iter().any(Size::is_unknown),
-        (Owned::Plain(a), ArgumentMeta::Plain(b)) => values_equal(a, &b.to_value()),
+        (Owned::Plain(a), ArgumentMeta::Plain(b)) => a.same_bits(&b.to_value()),
         _ => false,
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ir::{BufferId, SymbolicScalar, TensorId};
+use super::argument::Argument;
+use crate::ir::{BufferId, TensorId};
 
 /// Grows with each change that older programs cannot read.
 pub(super) const VERSION: u32 = 3;
@@ -181,48 +182,4 @@ pub(super) enum Kind {
     Cond { then: Vec<Node>, otherwise: Vec<Node> },
     While { condition: Vec<Node>, predicate: TensorId, body: Vec<Node> },
     Scan { length: Size, moving: Vec<(TensorId, Size)>, body: Vec<Node> },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Argument {
-    Tensor(TensorId),
-    Tensors(Vec<TensorId>),
-    OptionalTensors(Vec<Option<TensorId>>),
-    None,
-    Bool(bool),
-    Int(i64),
-    /// Text, which represents every float exactly.
-    Float(String),
-    Scalar(Number),
-    Str(String),
-    Ints(Vec<i64>),
-    Floats(Vec<String>),
-    Bools(Vec<bool>),
-    Scalars(Vec<Number>),
-    Strs(Vec<String>),
-    Dtypes(Vec<String>),
-    ListsOfBools(Vec<Vec<bool>>),
-    ListsOfInts(Vec<Vec<i64>>),
-    ListsOfFloats(Vec<Vec<String>>),
-    ListsOfScalars(Vec<Vec<Number>>),
-    ListsOfStrs(Vec<Vec<String>>),
-    ListsOfDtypes(Vec<Vec<String>>),
-    Dtype(String),
-    Device(String),
-    MemoryFormat(String),
-    Strided,
-    Size(Size),
-    Sizes(Vec<Size>),
-    ScalarOfSize(SymbolicScalar<Size>),
-    FloatOfSize(SymbolicScalar<Size>),
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Number {
-    Bool(bool),
-    Int(i64),
-    Float(String),
-    Complex(String, String),
 }

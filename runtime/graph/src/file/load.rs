@@ -4,26 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use opsmith_core::DType;
-use opsmith_runtime::arg::{MemoryFormat, MemoryLayout, Value};
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::infer::symbolic::{Condition, Guard, Origin, Size, Symbol, SymbolInfo};
 use opsmith_runtime::internals::TensorInternals as _;
 use opsmith_runtime::layout::MAX_NUMEL;
-use opsmith_runtime::lists::{ListItem, Text};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 use safetensors::SafeTensors;
 
+use super::argument::{self, device, dtype};
 use super::changes;
-use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, Operator, VERSION};
+use super::format::{self, Document, FORMAT, Head, Kind, Operator, VERSION};
 use super::save::{self, stored};
 use super::structure;
 use crate::build::calls::find;
 use crate::ir::{
-    self, Graph, Moving, NodeKind, Region, Site, SymbolSource, SymbolicLayout, SymbolicScalar, TensorId,
-    Variant,
+    self, Graph, Moving, NodeKind, Region, Site, SymbolSource, SymbolicLayout, TensorId, Variant,
 };
 use crate::plan::bind;
 use crate::plan::fusion::TILE;
@@ -238,7 +235,8 @@ impl Loader<'_> {
                 body: self.region(body)?,
             },
         };
-        let args = node.args.iter().map(|arg| self.argument(arg)).collect::<Result<_>>()?;
+        let args =
+            node.args.iter().map(|arg| argument::read(arg, |size| self.size(size))).collect::<Result<_>>()?;
         let site = node.site.clone().map_or(Site::Unknown, Site::Elsewhere);
         Ok(ir::Node { kind, args, outs: node.outs.as_slice().into(), site })
     }
@@ -275,54 +273,6 @@ impl Loader<'_> {
                 })
             }
         }
-    }
-
-    fn argument(&self, arg: &Argument) -> Result<ir::Argument> {
-        let scalar = |value: &SymbolicScalar<format::Size>| value.map(|value| self.size(value));
-        let value = match arg {
-            Argument::Tensor(id) => return Ok(ir::Argument::Tensor(*id)),
-            Argument::Tensors(list) => return Ok(ir::Argument::Tensors(list.clone())),
-            Argument::OptionalTensors(list) => {
-                return Ok(ir::Argument::OptionalTensors(list.clone()));
-            }
-            Argument::Size(value) => return Ok(ir::Argument::Int(self.size(value)?)),
-            Argument::Sizes(list) => {
-                let sizes = list.iter().map(|size| self.size(size)).collect::<Result<_>>()?;
-                return Ok(ir::Argument::Ints(sizes));
-            }
-            Argument::ScalarOfSize(value) => return Ok(ir::Argument::Scalar(scalar(value)?)),
-            Argument::FloatOfSize(value) => return Ok(ir::Argument::Float(scalar(value)?)),
-            Argument::None => Value::None,
-            Argument::Bool(value) => Value::Bool(*value),
-            Argument::Int(value) => Value::Int(*value),
-            Argument::Float(text) => Value::Float(float(text)?),
-            Argument::Scalar(value) => Value::Scalar(number(value)?),
-            Argument::Str(value) => Value::Str(value.clone()),
-            Argument::Ints(list) => Value::Ints(list.clone()),
-            Argument::Floats(list) => {
-                Value::Floats(list.iter().map(|text| float(text)).collect::<Result<_>>()?)
-            }
-            Argument::Bools(list) => Value::Bools(list.clone()),
-            Argument::Scalars(list) => Value::Scalars(list.iter().map(number).collect::<Result<_>>()?),
-            Argument::Strs(list) => Value::Strs(list.iter().cloned().map(Into::into).collect()),
-            Argument::Dtypes(list) => {
-                Value::DTypes(list.iter().map(|name| dtype(name)).collect::<Result<_>>()?)
-            }
-            Argument::ListsOfBools(rows) => lists(rows, |value| Ok(*value))?,
-            Argument::ListsOfInts(rows) => lists(rows, |value| Ok(*value))?,
-            Argument::ListsOfFloats(rows) => lists(rows, |text| float(text))?,
-            Argument::ListsOfScalars(rows) => lists(rows, number)?,
-            Argument::ListsOfStrs(rows) => lists(rows, |text| Ok(Text::from(text.clone())))?,
-            Argument::ListsOfDtypes(rows) => lists(rows, |name| dtype(name))?,
-            Argument::Dtype(name) => Value::DType(dtype(name)?),
-            Argument::Device(name) => Value::Device(device(name)?),
-            Argument::MemoryFormat(name) => Value::MemoryFormat(
-                MemoryFormat::from_name(name)
-                    .ok_or_else(|| malformed(format!("there is no memory format {name:?}")))?,
-            ),
-            Argument::Strided => Value::MemoryLayout(MemoryLayout::Strided),
-        };
-        Ok(ir::Argument::Value(value))
     }
 }
 
@@ -373,31 +323,4 @@ fn symbols(symbols: &[format::Symbol], graph: &mut Graph) -> Result<()> {
         graph.add_symbol(SymbolInfo { least, most, multiple_of, example, ..info }, source);
     }
     Ok(())
-}
-
-fn dtype(name: &str) -> Result<DType> {
-    DType::from_name(name).ok_or_else(|| malformed(format!("there is no dtype {name:?}")))
-}
-
-fn device(name: &str) -> Result<Device> {
-    Device::from_name(name).ok_or_else(|| malformed(format!("there is no device {name:?}")))
-}
-
-/// Rows of items as an argument.
-fn lists<T, U: ListItem>(rows: &[Vec<T>], item: impl Fn(&T) -> Result<U>) -> Result<Value> {
-    let rows: Result<Vec<Vec<U>>> = rows.iter().map(|row| row.iter().map(&item).collect()).collect();
-    Ok(Value::Lists(Box::new(U::own(rows?.into()))))
-}
-
-fn float(text: &str) -> Result<f64> {
-    text.parse().map_err(|_| malformed(format!("{text:?} is no number")))
-}
-
-fn number(number: &Number) -> Result<Scalar> {
-    Ok(match number {
-        Number::Bool(value) => Scalar::Bool(*value),
-        Number::Int(value) => Scalar::Int(*value),
-        Number::Float(text) => Scalar::Float(float(text)?),
-        Number::Complex(re, im) => Scalar::Complex(opsmith_runtime::Complex64::new(float(re)?, float(im)?)),
-    })
 }

@@ -4,6 +4,7 @@
 //! `save` and `load` convert, `changes` compares operators with those of this program. Loaded data is not trusted:
 //! `structure` checks it once, `verify` at each bind to sizes.
 
+mod argument;
 mod changes;
 mod format;
 mod load;

@@ -4,21 +4,20 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use opsmith_core::DType;
-use opsmith_runtime::arg::{Arg, MemoryFormat, Value};
+use opsmith_runtime::arg::Arg;
 use opsmith_runtime::error::{Error, ErrorKind, Result};
 use opsmith_runtime::infer::symbolic::{Condition, Derivation, Guard, Origin, Size, Symbol};
 use opsmith_runtime::internals::{self, Borrows, StorageInternals as _};
-use opsmith_runtime::lists::{OwnedLists, Text};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 use safetensors::Dtype;
 use safetensors::tensor::View;
 use sha2::{Digest as _, Sha256};
 
+use super::argument;
 use super::changes;
-use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, VERSION};
-use crate::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar};
+use super::format::{self, Document, FORMAT, Kind, Operator, VERSION};
+use crate::ir::{self, Graph, NodeKind, SymbolSource};
 
 /// `graph.json` and `constants.safetensors`.
 pub(super) fn texts(graph: &Graph) -> Result<(String, Vec<u8>)> {
@@ -194,7 +193,7 @@ impl Saver {
                 body: self.nodes(&body.nodes)?,
             },
         };
-        let args = node.args.iter().map(argument).collect::<Result<_>>();
+        let args = node.args.iter().map(argument::write).collect::<Result<_>>();
         let args = args.map_err(|error| error.with_note(format!("called at {}", node.site)))?;
         let site = (node.site != ir::Site::Unknown).then(|| node.site.to_string());
         Ok(format::Node { kind, args, outs: node.outs.to_vec(), site })
@@ -249,7 +248,8 @@ fn tensor(info: &ir::TensorInfo) -> format::Tensor {
     }
 }
 
-fn size(size: &Size) -> format::Size {
+/// The form of a size in a file.
+pub(super) fn size(size: &Size) -> format::Size {
     match size {
         Size::Const(value) => format::Size::Number(*value),
         Size::Unknown => format::Size::Unknown(()),
@@ -264,80 +264,5 @@ fn size(size: &Size) -> format::Size {
             };
             format::Size::Sum(formula.terms().iter().map(term).collect())
         }
-    }
-}
-
-fn argument(arg: &ir::Argument) -> Result<Argument> {
-    let scalar = |value: &SymbolicScalar| value.map(|value| Ok::<_, Error>(size(value)));
-    Ok(match arg {
-        ir::Argument::Tensor(id) => Argument::Tensor(*id),
-        ir::Argument::Tensors(ids) => Argument::Tensors(ids.clone()),
-        ir::Argument::OptionalTensors(ids) => Argument::OptionalTensors(ids.clone()),
-        ir::Argument::Int(value) => Argument::Size(size(value)),
-        ir::Argument::Ints(list) => Argument::Sizes(list.iter().map(size).collect()),
-        ir::Argument::Scalar(value) => Argument::ScalarOfSize(scalar(value)?),
-        ir::Argument::Float(value) => Argument::FloatOfSize(scalar(value)?),
-        ir::Argument::Value(value) => match value {
-            Value::None => Argument::None,
-            Value::Bool(value) => Argument::Bool(*value),
-            Value::Int(value) => Argument::Int(*value),
-            Value::Float(value) => Argument::Float(float(*value)),
-            Value::Scalar(value) => Argument::Scalar(number(*value)),
-            Value::Str(value) => Argument::Str(value.clone()),
-            Value::Ints(list) => Argument::Ints(list.clone()),
-            Value::Floats(list) => Argument::Floats(list.iter().copied().map(float).collect()),
-            Value::Bools(list) => Argument::Bools(list.clone()),
-            Value::Scalars(list) => Argument::Scalars(list.iter().copied().map(number).collect()),
-            Value::Strs(list) => Argument::Strs(list.iter().map(|text| text.to_string()).collect()),
-            Value::DTypes(list) => {
-                Argument::Dtypes(list.iter().map(|dtype| dtype.name().to_owned()).collect())
-            }
-            Value::Lists(lists) => match &**lists {
-                OwnedLists::Bool(rows) => Argument::ListsOfBools(rows.to_vecs()),
-                OwnedLists::Int(rows) => Argument::ListsOfInts(rows.to_vecs()),
-                OwnedLists::Float(rows) => Argument::ListsOfFloats(rows.map(|value| float(*value)).to_vecs()),
-                OwnedLists::Scalar(rows) => {
-                    Argument::ListsOfScalars(rows.map(|value| number(*value)).to_vecs())
-                }
-                OwnedLists::Str(rows) => Argument::ListsOfStrs(rows.map(Text::to_string).to_vecs()),
-                OwnedLists::DType(rows) => {
-                    Argument::ListsOfDtypes(rows.map(|dtype| dtype.name().to_owned()).to_vecs())
-                }
-            },
-            Value::DType(dtype) => Argument::Dtype(dtype.name().to_owned()),
-            Value::Device(device) => Argument::Device(device.to_string()),
-            Value::MemoryFormat(format) => Argument::MemoryFormat(format_name(*format).to_owned()),
-            Value::MemoryLayout(_) => Argument::Strided,
-            Value::Generator(_) => {
-                return Err(Error::graph("a random generator other than the default one cannot be saved")
-                    .with_help("draw from the default generator, or make the numbers an input"));
-            }
-            Value::Tensor(_) | Value::Tensors(_) | Value::OptionalTensors(_) => {
-                return Err(Error::graph("an attribute holds a tensor"));
-            }
-        },
-    })
-}
-
-/// Rust's shortest text that parses to the same float.
-fn float(value: f64) -> String {
-    format!("{value:?}")
-}
-
-fn number(value: Scalar) -> Number {
-    match value {
-        Scalar::Bool(value) => Number::Bool(value),
-        Scalar::Int(value) => Number::Int(value),
-        Scalar::Float(value) => Number::Float(float(value)),
-        Scalar::Complex(value) => Number::Complex(float(value.re), float(value.im)),
-    }
-}
-
-fn format_name(format: MemoryFormat) -> &'static str {
-    match format {
-        MemoryFormat::Contiguous => "contiguous_format",
-        MemoryFormat::Preserve => "preserve_format",
-        MemoryFormat::ChannelsLast => "channels_last",
-        MemoryFormat::ChannelsLast3d => "channels_last_3d",
     }
 }

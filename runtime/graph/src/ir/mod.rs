@@ -11,7 +11,6 @@ mod access;
 mod node;
 mod parts;
 mod state;
-mod values;
 
 use std::fmt;
 use std::panic::Location;
@@ -31,7 +30,6 @@ use smallvec::SmallVec;
 
 pub(crate) use parts::{ShapeConstant, Variant};
 pub(crate) use state::RunState;
-pub(crate) use values::values_equal;
 
 /// The number of a tensor in [`Graph::tensors`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]

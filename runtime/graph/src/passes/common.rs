@@ -12,7 +12,7 @@ use opsmith_runtime::op::OpDef;
 
 use super::facts::{Facts, is_outside};
 use super::{for_each_mention, repeats};
-use crate::ir::{Argument, BufferId, Graph, Node, NodeKind, SymbolicLayout, TensorId, values_equal};
+use crate::ir::{Argument, BufferId, Graph, Node, NodeKind, SymbolicLayout, TensorId};
 
 pub(super) fn merge(graph: &mut Graph) {
     let facts = Facts::of(graph);
@@ -193,7 +193,7 @@ fn arguments_equal(a: &Argument, b: &Argument) -> bool {
         (Argument::Tensor(a), Argument::Tensor(b)) => a == b,
         (Argument::Tensors(a), Argument::Tensors(b)) => a == b,
         (Argument::OptionalTensors(a), Argument::OptionalTensors(b)) => a == b,
-        (Argument::Value(a), Argument::Value(b)) => values_equal(a, b),
+        (Argument::Value(a), Argument::Value(b)) => a.same_bits(b),
         (Argument::Int(a), Argument::Int(b)) => a == b,
         (Argument::Ints(a), Argument::Ints(b)) => a == b,
         (Argument::Scalar(a), Argument::Scalar(b)) | (Argument::Float(a), Argument::Float(b)) => a == b,

@@ -17,7 +17,7 @@ use super::sample_points::{InputSymbol, Point};
 use super::{InputSpec, Run};
 use crate::ir::{
     Argument, Buffer, BufferId, BufferKind, Graph, Node, NodeKind, Region, SymbolSource, SymbolicLayout,
-    SymbolicScalar, TensorId, TensorInfo, values_equal,
+    SymbolicScalar, TensorId, TensorInfo,
 };
 
 /// The reason why runs have no common graph.
@@ -259,7 +259,7 @@ impl Merger {
 
     fn value(&self, values: &[&Value]) -> Option<Argument> {
         let first = values[0];
-        if values.iter().all(|value| values_equal(value, first)) {
+        if values.iter().all(|value| value.same_bits(first)) {
             return Some(Argument::Value(first.clone()));
         }
         match first {

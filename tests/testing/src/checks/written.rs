@@ -4,8 +4,9 @@
 //! before the run, row-major and with gaps.
 
 use opsmith::{DType, Tensor};
+use opsmith_runtime::internals::check_written;
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, Value, dispatch};
+use opsmith_runtime::{Arg, Value};
 
 use super::caught;
 use crate::calls::{call, resized, tensors, with_tensors};
@@ -35,8 +36,7 @@ pub fn written(op: &'static OpDef) -> Report {
                 }
                 let borrowed: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
                 let result = caught(|| {
-                    repeatable(op, || dispatch::check_written(op, &borrowed))
-                        .map_err(|error| error.to_string())
+                    repeatable(op, || check_written(op, &borrowed)).map_err(|error| error.to_string())
                 });
                 report.compare(result.err().map(|why| {
                     format!("{} ({}), {dtype}, written at sample {number}: {why}", op.name, op.location)

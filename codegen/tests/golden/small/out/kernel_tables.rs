@@ -22,7 +22,7 @@ rt::pointwise_kernels! {
     fn kernel(call: &KernelCall<'_>, [self_, other, alpha]: Arguments<'_>) -> T {
         let alpha = alpha.scalar();
         let alpha_element = C::from_scalar(alpha);
-        rt::pointwise::map2(
+        pointwise::map2(
             call,
             [self_.position, other.position],
             #[inline(always)]
@@ -40,7 +40,7 @@ rt::pointwise_kernels! {
     fn kernel(call: &KernelCall<'_>, [self_, other, alpha]: Arguments<'_>) -> T {
         let (other, alpha) = (other.scalar(), alpha.scalar());
         let alpha_times_other = C::from_scalar(alpha * other);
-        rt::pointwise::map1(
+        pointwise::map1(
             call,
             [self_.position],
             #[inline(always)]
@@ -58,7 +58,7 @@ rt::pointwise_kernels! {
     fn kernel(call: &KernelCall<'_>, [self_, twice]: Arguments<'_>) -> T {
         let twice = twice.bool();
         if twice {
-            rt::pointwise::map1(
+            pointwise::map1(
                 call,
                 [self_.position],
                 #[inline(always)]
@@ -71,7 +71,7 @@ rt::pointwise_kernels! {
                 },
             )
         } else {
-            rt::pointwise::map1(
+            pointwise::map1(
                 call,
                 [self_.position],
                 #[inline(always)]
