@@ -247,7 +247,7 @@ fn sources_without_elements_have_the_shape_of_others() {
     add(&[], &[0, 4]).unwrap();
     for (index, sizes) in [(&[1i64][..], &[0i64, 4][..]), (&[1], &[1, 0]), (&[], &[0, 3]), (&[1], &[0])] {
         let error = add(index, sizes).unwrap_err().to_string();
-        assert!(error.contains("the slices to add have"), "{error}");
+        assert!(error.contains("the slices at the indices have"), "{error}");
     }
 }
 
@@ -263,12 +263,13 @@ fn updates_in_place_copy_nothing() {
         table.scatter_add_(0, &whole, &rows)?;
         table.scatter_(0, &whole.add(1)?, 2.0)?;
         table.index_put_(&[Some(index.clone())], &rows)?;
+        table.index_copy_(0, &Tensor::of(&[2i64]), &opsmith::full([1, 64], 4.0)?)?;
         table.tril_()?;
         Ok::<usize, opsmith::Error>(before)
     });
     let before = done.unwrap();
     assert!(peak < before + 500_000, "{} bytes more than {before}", peak - before);
-    let expected = [3.0, 2.0, 0.0, 1.0, 0.0, 1.0];
+    let expected = [3.0, 2.0, 4.0, 1.0, 0.0, 1.0];
     for (row, expected) in (0..).zip(expected) {
         assert_eq!(table.select(0, row).unwrap().to_vec::<f32>().unwrap()[0], expected, "{row}");
     }

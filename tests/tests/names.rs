@@ -118,6 +118,9 @@ fn operators_answer_to_names_that_people_know() {
     assert_eq!(found("aten::add_.Tensor"), ("add.Tensor", Form::Inplace));
     assert_eq!(found("aten::add.out"), ("add.Tensor", Form::Out));
     assert_eq!(found("torch.nn.functional.linear"), ("linear", Form::Functional));
+    // One without overload beside others, as its own name finds it.
+    assert_eq!(found("torch.nn.functional.conv2d"), ("conv2d", Form::Functional));
+    assert_eq!(found("torch.max"), ("max", Form::Functional));
     assert_eq!(found("F.gelu"), ("gelu", Form::Functional));
     assert_eq!(found("torch.special.expit"), ("sigmoid", Form::Functional));
     assert_eq!(found("numpy.concatenate"), ("cat", Form::Functional));

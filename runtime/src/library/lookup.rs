@@ -18,13 +18,11 @@ pub type Candidates = SmallVec<[Named; 2]>;
 
 impl Library {
     /// Finds an operator of this library or its parents by name: the full name of the operator or of a form,
-    /// the name without overload where there is one overload, or a name in another library.
+    /// the name without overload where there is one overload, or a name in another library, which means the operator
+    /// without overload where there are several.
     /// Operators declared while the program runs are found in every library.
     pub fn find(&self, name: &str) -> Option<Named> {
-        self.find_exactly(name).or_else(|| match self.candidates(name).ok()?.as_slice() {
-            [only] => Some(*only),
-            _ => None,
-        })
+        self.find_exactly(name).or_else(|| chosen(&self.candidates(name).ok()?))
     }
 
     /// The operator or form of exactly this name.
@@ -49,14 +47,12 @@ impl Library {
         if let Some(found) = self.find_exactly(name) {
             return Ok(found);
         }
-        match self.candidates(name)?.as_slice() {
-            [only] => Ok(*only),
-            several => {
-                let names: Vec<String> = several.iter().map(|(op, _)| format!("`{}`", op.name)).collect();
-                Err(Error::not_found(format!("`{name}` has {} overloads", names.len()))
-                    .with_help(format!("name one of them: {}", names.join(", "))))
-            }
-        }
+        let candidates = self.candidates(name)?;
+        chosen(&candidates).ok_or_else(|| {
+            let names: Vec<String> = candidates.iter().map(|(op, _)| format!("`{}`", op.name)).collect();
+            Error::not_found(format!("`{name}` has {} overloads", names.len()))
+                .with_help(format!("name one of them: {}", names.join(", ")))
+        })
     }
 
     /// Every overload that matches a name, at least one: that of the full name first, others in the order of names.
@@ -158,6 +154,15 @@ impl ForeignNames for Library {
 
     fn unlike(&self, name: &str) -> Option<&str> {
         row(self.unlike, name).or_else(|| self.parents.iter().find_map(|parent| parent.unlike(name)))
+    }
+}
+
+/// The only candidate, or the one of the full name: as among an operator's own overloads, so by a name in another library.
+fn chosen(candidates: &[Named]) -> Option<Named> {
+    match candidates {
+        [only] => Some(*only),
+        [(op, form), ..] if !op.form_name(*form).contains('.') => Some((op, *form)),
+        _ => None,
     }
 }
 

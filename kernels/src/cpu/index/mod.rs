@@ -17,8 +17,8 @@ pub use bag::{embedding_bag, embedding_bag_dense_backward, embedding_bag_per_sam
 pub use masked::masked_scatter;
 pub(crate) use scatter::{check_index, check_source, unknown_reduction};
 pub use scatter::{gather, scatter, scatter_add, scatter_reduce_two, scatter_value};
-pub(crate) use select::{check_added, check_list, table};
-pub use select::{embedding, embedding_dense_backward, index_add, index_select};
+pub(crate) use select::{check_joined, check_list, table};
+pub use select::{embedding, embedding_dense_backward, index_add, index_copy, index_select};
 
 /// The index as an offset, if it is one of a dimension with `size` elements.
 #[inline(always)]

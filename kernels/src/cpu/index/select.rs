@@ -72,19 +72,44 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
     index: View<'_, i64>,
     source: View<'_, T>,
     alpha: Scalar,
-    mut out: ViewMut<'_, T>,
+    out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let dim = wrap_dim(dim, out.dim())?;
-    let index = checked_indices(&index, out.sizes().get(dim).copied().unwrap_or(1), dim)?;
-    let sizes = check_added(out.sizes(), dim, index.len(), source.sizes())?;
     let alpha = T::Compute::from_scalar(alpha);
     let add = |old: T, new: T| {
         T::from_compute(Arithmetic::add(old.to_compute(), Arithmetic::mul(alpha, new.to_compute())))
     };
+    join_slices(dim, &index, &source, out, add)
+}
+
+/// `self` with each slice of `source` in the place of the slice at its index along a dimension. Where an index repeats, the last slice stays.
+///
+/// # Errors
+/// If an index is negative or not less than the dimension's size, or the shapes do not fit.
+pub fn index_copy<T: Element>(
+    dim: i64,
+    index: View<'_, i64>,
+    source: View<'_, T>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    // SAFETY: elements are moved.
+    join_slices(dim, &index, &source.bits(), unsafe { out.bits() }, |_, new| new)
+}
+
+/// Joins slices of `source` to those at the indices, one after the other.
+fn join_slices<T: Element>(
+    dim: i64,
+    index: &View<'_, i64>,
+    source: &View<'_, T>,
+    mut out: ViewMut<'_, T>,
+    join: impl Fn(T, T) -> T,
+) -> Result<()> {
+    let dim = wrap_dim(dim, out.dim())?;
+    let index = checked_indices(index, out.sizes().get(dim).copied().unwrap_or(1), dim)?;
+    let sizes = check_joined(out.sizes(), dim, index.len(), source.sizes())?;
     let (from_all, to_all) = (source.as_ptr(), out.as_mut_ptr());
     if sizes.is_empty() {
         // SAFETY: the only elements of both.
-        index.iter().for_each(|_| unsafe { *to_all = add(*to_all, *from_all) });
+        index.iter().for_each(|_| unsafe { *to_all = join(*to_all, *from_all) });
         return Ok(());
     }
     let slices = Slices::new(source.sizes(), [out.strides(), source.strides()], dim);
@@ -98,18 +123,18 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
                 to_all.offset(to as isize),
                 to_step,
                 length,
-                add,
+                &join,
             );
         }
     });
     Ok(())
 }
 
-/// The sizes of the slices to add, if `source` has them.
+/// The sizes of the slices to add or to put, if `source` has them.
 ///
 /// # Errors
 /// If it has others.
-pub(crate) fn check_added(out: &[i64], dim: usize, count: usize, source: &[i64]) -> Result<Dims> {
+pub(crate) fn check_joined(out: &[i64], dim: usize, count: usize, source: &[i64]) -> Result<Dims> {
     let mut sizes: Dims = out.into();
     if let Some(size) = sizes.get_mut(dim) {
         *size = count as i64;
@@ -120,7 +145,7 @@ pub(crate) fn check_added(out: &[i64], dim: usize, count: usize, source: &[i64])
         return Ok(sizes);
     }
     Err(Error::shape(format!(
-        "source has the shape {}, the slices to add have {}",
+        "source has the shape {}, the slices at the indices have {}",
         ShapeText(source),
         ShapeText(&sizes)
     )))

@@ -14,4 +14,4 @@ pub use advanced::{index, index_put};
 pub use bag::embedding_bag;
 pub(super) use scatter::sums_by_number;
 pub use scatter::{gather, scatter, scatter_add, scatter_reduce_two, scatter_value};
-pub use select::{embedding, embedding_dense_backward, index_add, index_select};
+pub use select::{embedding, embedding_dense_backward, index_add, index_copy, index_select};

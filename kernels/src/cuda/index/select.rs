@@ -3,9 +3,9 @@
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Result, Scalar};
 
-use super::lead::{Along, How, Kind, Led, SUM, gather_at, input, output, without};
+use super::lead::{Along, How, Kind, Led, Operand, SUM, gather_at, input, output, without};
 use crate::cpu::expect_sizes;
-use crate::cpu::index::{check_added, check_list, table};
+use crate::cpu::index::{check_joined, check_list, table};
 use crate::cuda::moves::{Part, copy, fill};
 
 /// Slices of `self` at the indices, along a dimension: rows `[2, 0]` of a matrix.
@@ -54,14 +54,44 @@ pub fn index_add(
     alpha: Scalar,
     out: DeviceViewMut<'_>,
 ) -> Result<()> {
-    let dtype = source.dtype();
+    let how = How { factor: Some(alpha), ..SUM };
+    // SAFETY: slices of both, of the same sizes.
+    join_slices(dim, &index, &source, &out, |led, sizes, operands| unsafe {
+        led.join(source.dtype(), out.device(), sizes, operands, how)
+    })
+}
+
+/// `self` with each slice of `source` in the place of the slice at its index along a dimension. Where an index repeats, the last slice stays.
+///
+/// # Errors
+/// If the shapes do not fit, or errors of the device.
+pub fn index_copy(
+    dim: i64,
+    index: DeviceView<'_>,
+    source: DeviceView<'_>,
+    out: DeviceViewMut<'_>,
+) -> Result<()> {
+    // SAFETY: slices of both, of the same sizes.
+    join_slices(dim, &index, &source, &out, |led, sizes, operands| unsafe {
+        led.put(source.dtype(), out.device(), sizes, operands)
+    })
+}
+
+/// Joins slices of `source` to those at the indices: the function is given the sizes of one, and both operands.
+fn join_slices(
+    dim: i64,
+    index: &DeviceView<'_>,
+    source: &DeviceView<'_>,
+    out: &DeviceViewMut<'_>,
+    join: impl FnOnce(Led, &[i64], [Operand<'_>; 2]) -> Result<()>,
+) -> Result<()> {
     let dim = wrap_dim(dim, out.sizes().len())?;
     check_list(index.sizes())?;
-    check_added(out.sizes(), dim, index.numel(), source.sizes())?;
+    check_joined(out.sizes(), dim, index.numel(), source.sizes())?;
     let along = Along { size: at(out.sizes(), dim, 1), step: at(out.strides(), dim, 0) };
     let count = [index.numel() as i64];
     let from = (index.address().cast(), &[index.strides().first().copied().unwrap_or(0)][..]);
-    // Into a scalar, only the first element of the source is added.
+    // To a scalar, only the first element of the source is joined.
     let step = if out.sizes().is_empty() { 0 } else { at(source.strides(), dim, 0) };
     // SAFETY: the index's elements.
     let led = unsafe { Led::new(out.device(), &count, from, [&[0], &[step]], along, None)? };
@@ -74,9 +104,7 @@ pub fn index_add(
     };
     let (sizes, to) = (rest(out.sizes()), rest(out.strides()));
     let from = if out.sizes().is_empty() { Dims::new() } else { rest(source.strides()) };
-    let how = How { factor: Some(alpha), ..SUM };
-    // SAFETY: slices of both, of the same sizes.
-    unsafe { led.join(dtype, out.device(), &sizes, [output(&out, &to), input(&source, &from)], how) }
+    join(led, &sizes, [output(out, &to), input(source, &from)])
 }
 
 /// Rows of `weight` at the indices; the result has the indices' shape and one dimension more.
