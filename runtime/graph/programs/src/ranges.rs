@@ -63,7 +63,7 @@ fn accepted(middle: i64, accepts: &dyn Fn(i64) -> bool) -> Accepted {
     // The number of steps that are accepted in a direction, all of those before being so, too.
     let reach = |limit: i64, at: &dyn Fn(i64) -> i64| {
         let mut ahead = 1;
-        while ahead < limit && accepts(at(ahead)) {
+        while ahead <= limit && accepts(at(ahead)) {
             ahead *= 2;
         }
         let (mut low, mut high) = (ahead / 2, ahead.min(limit + 1));
