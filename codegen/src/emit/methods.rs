@@ -9,6 +9,9 @@ use super::options::options_name;
 use super::{Generation, Selection, document};
 use crate::analysis::naming;
 
+/// Methods of one macro call: the compiler's time for a call grows with the square of its rows.
+const ROWS: usize = 16;
+
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods: Vec<TokenStream> = generation
         .ops_with_functions()
@@ -21,11 +24,19 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     }
     let name = methods_name(generation.config);
     let doc = doc(&format!("The operators of `{}` as methods of tensors.", generation.config.library));
+    let pieces = methods.chunks(ROWS);
+    let pieces = pieces.map(|rows| quote!(rt::methods! { #(#rows)* }));
     quote! {
-        rt::methods! {
-            #doc
-            #name;
-            #(#methods)*
+        #doc
+        pub trait #name {
+            /// The tensor the methods work on.
+            fn as_tensor(&self) -> &Tensor;
+            #(#pieces)*
+        }
+        impl #name for Tensor {
+            fn as_tensor(&self) -> &Tensor {
+                self
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) use record::record_results;
 use std::sync::Arc;
 
 use crate::arg::Arg;
-use crate::dispatch::{self, Uniform};
+use crate::dispatch::{self, OperandRoom, Uniform};
 use crate::error::Result;
 use crate::op::{OpDef, Outputs};
 use crate::shared::Shared;
@@ -97,7 +97,7 @@ pub(crate) fn invoke_plain(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Resul
     if forward_is_active() {
         return None;
     }
-    if let Some(call) = Uniform::of(op, args) {
+    if let Some(call) = Uniform::of(op, args, &mut OperandRoom::new()) {
         if must_record_one(call.operands()) {
             return record::invoke_uniform(op, args, &call);
         }
@@ -115,7 +115,8 @@ pub(crate) fn invoke_plain_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Opti
     if forward_is_active() {
         return None;
     }
-    let call = Uniform::of(op, args)?;
+    let mut room = OperandRoom::new();
+    let call = Uniform::of(op, args, &mut room)?;
     if must_record_one(call.operands()) { None } else { call.inplace(args[0].tensor()) }
 }
 
@@ -125,7 +126,8 @@ pub(crate) fn invoke_plain_out(op: &'static OpDef, args: &[Arg<'_>], out: &Tenso
     if forward_is_active() {
         return None;
     }
-    let call = Uniform::of(op, args)?;
+    let mut room = OperandRoom::new();
+    let call = Uniform::of(op, args, &mut room)?;
     if must_record_one(call.operands()) || must_record_one(&[out]) { None } else { call.out(out) }
 }
 

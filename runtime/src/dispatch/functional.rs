@@ -4,7 +4,7 @@
 
 use super::observer;
 use super::run::run_kernel;
-use super::uniform::Uniform;
+use super::uniform::{OperandRoom, Uniform};
 use crate::arg::Arg;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::{checked_numel, same_sizes};
@@ -16,7 +16,7 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
     if let Some(view) = op.view {
         return viewed(op, view, args);
     }
-    if let Some(call) = Uniform::of(op, args) {
+    if let Some(call) = Uniform::of(op, args, &mut OperandRoom::new()) {
         return Ok(Outputs::from_buf([call.functional()?]));
     }
     let since = replacements();

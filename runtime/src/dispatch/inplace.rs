@@ -6,7 +6,7 @@
 use super::functional::functional;
 use super::run::run_kernel;
 use super::targets::{check_inplace, refuse_overlapping_target, refuse_partial_overlap, shares};
-use super::uniform::Uniform;
+use super::uniform::{OperandRoom, Uniform};
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::Result;
@@ -17,7 +17,8 @@ use crate::tensor::replacements;
 pub(crate) fn inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     let since = replacements();
     let target = args[0].tensor();
-    if let Some(result) = Uniform::of(op, args).and_then(|call| call.inplace(target)) {
+    if let Some(result) = Uniform::of(op, args, &mut OperandRoom::new()).and_then(|call| call.inplace(target))
+    {
         return result;
     }
     refuse_overlapping_target(target, "self")?;

@@ -32,4 +32,4 @@ pub(crate) use targets::{
     check_inplace, check_written as check_target, endless, refuse_overlap_with_inputs,
     refuse_overlapping_target,
 };
-pub(crate) use uniform::Uniform;
+pub(crate) use uniform::{OperandRoom, Uniform};

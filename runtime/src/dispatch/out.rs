@@ -9,7 +9,7 @@ use super::functional::{allocate, functional};
 use super::observer;
 use super::run::run_kernel;
 use super::targets::{check_out, refuse_overlap_with_inputs};
-use super::uniform::Uniform;
+use super::uniform::{OperandRoom, Uniform};
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ use crate::tensor::{Tensor, replacements};
 pub(crate) fn out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
     let since = replacements();
     if let [out] = &mut *outs
-        && let Some(result) = Uniform::of(op, args).and_then(|call| call.out(out))
+        && let Some(result) = Uniform::of(op, args, &mut OperandRoom::new()).and_then(|call| call.out(out))
     {
         return result;
     }

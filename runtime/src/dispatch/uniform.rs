@@ -4,6 +4,8 @@
 //! In: a definition and arguments. Out: the operands, found in one walk over the arguments, which the later steps of the call
 //! visit instead; and the call itself, in each form. No inference, no conversion, no memory but the result's.
 
+use std::mem::MaybeUninit;
+
 use opsmith_core::{DType, MAX_POINTWISE_TENSORS};
 
 use super::borrows::Borrows;
@@ -16,6 +18,16 @@ use crate::layout::same_sizes;
 use crate::op::{Kernel, KernelCall, OpDef, UniformCall};
 use crate::tensor::{Tensor, replacements};
 
+/// Room for the operands of a call, with the caller, so that they are written once: a copy of the array waits for its stores.
+pub(crate) struct OperandRoom<'a>(MaybeUninit<[&'a Tensor; MAX_POINTWISE_TENSORS]>);
+
+impl OperandRoom<'_> {
+    #[inline(always)]
+    pub const fn new() -> Self {
+        OperandRoom(MaybeUninit::uninit())
+    }
+}
+
 /// A call whose tensor operands have one shape, dtype and device, with the kernel for them.
 pub(crate) struct Uniform<'a> {
     op: &'static OpDef,
@@ -23,9 +35,8 @@ pub(crate) struct Uniform<'a> {
     kernel: Kernel,
     /// The result's dtype.
     dtype: DType,
-    /// The operands, and the first one again in the places left.
-    operands: [&'a Tensor; MAX_POINTWISE_TENSORS],
-    count: usize,
+    /// The operands, at least one.
+    operands: &'a [&'a Tensor],
     /// The count of replaced tensors before the shapes were read.
     since: u64,
 }
@@ -33,7 +44,7 @@ pub(crate) struct Uniform<'a> {
 impl<'a> Uniform<'a> {
     /// The call, if it is such a one: then the result has the operands' shape and device.
     #[inline(always)]
-    pub fn of(op: &'static OpDef, args: &'a [Arg<'a>]) -> Option<Uniform<'a>> {
+    pub fn of(op: &'static OpDef, args: &'a [Arg<'a>], room: &'a mut OperandRoom<'a>) -> Option<Uniform<'a>> {
         if op.uniform == UniformCall::No {
             return None;
         }
@@ -46,7 +57,7 @@ impl<'a> Uniform<'a> {
             UniformCall::SameIfInexact if !given.is_differentiable() => return None,
             _ => given,
         };
-        let (mut operands, mut count) = ([first; MAX_POINTWISE_TENSORS], 0);
+        let (operands, mut count) = (room.0.write([first; MAX_POINTWISE_TENSORS]), 0);
         for arg in args {
             match *arg {
                 Arg::Tensor(tensor) => {
@@ -67,13 +78,13 @@ impl<'a> Uniform<'a> {
             }
         }
         let kernel = op.kernels.get(device.backend, given)?;
-        Some(Uniform { op, args, kernel, dtype, operands, count, since })
+        Some(Uniform { op, args, kernel, dtype, operands: &operands[..count], since })
     }
 
     /// The tensors among the arguments.
     #[inline(always)]
     pub fn operands(&self) -> &[&'a Tensor] {
-        &self.operands[..self.count]
+        self.operands
     }
 
     /// The functional form.

@@ -45,39 +45,22 @@ macro_rules! forms {
     )*};
 }
 
-/// A trait of methods that call functions, for tensors.
+/// Methods of a trait that call functions, some at a time: the compiler's time for one macro call grows with the square of
+/// its rows.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! methods {
-    (
-        $(#[$attribute:meta])*
-        $methods:ident;
-        $(
-            $(#[$docs:meta])*
-            fn $name:ident $(<$lifetime:lifetime>)?(&$this:ident $(, $arg:ident: $ty:ty)* $(,)?) -> $result:ty =
-                $body:expr;
-        )*
-    ) => {
-        $(#[$attribute])*
-        pub trait $methods {
-            /// The tensor the methods work on.
-            fn as_tensor(&self) -> &$crate::Tensor;
-
-            $(
-                $(#[$docs])*
-                #[track_caller]
-                fn $name $(<$lifetime>)?(&$this $(, $arg: $ty)*) -> $result {
-                    $body
-                }
-            )*
+    ($(
+        $(#[$docs:meta])*
+        fn $name:ident $(<$lifetime:lifetime>)?(&$this:ident $(, $arg:ident: $ty:ty)* $(,)?) -> $result:ty =
+            $body:expr;
+    )*) => {$(
+        $(#[$docs])*
+        #[track_caller]
+        fn $name $(<$lifetime>)?(&$this $(, $arg: $ty)*) -> $result {
+            $body
         }
-
-        impl $methods for $crate::Tensor {
-            fn as_tensor(&self) -> &$crate::Tensor {
-                self
-            }
-        }
-    };
+    )*};
 }
 
 /// The end of a sentence on a form: its difference from the first.

@@ -4,6 +4,8 @@
 
 mod dtypes;
 
+use std::cell::OnceCell;
+
 use opsmith_core::Query;
 use opsmith_core::rules::{Rule, ShapeRule};
 
@@ -209,8 +211,12 @@ fn of_source(reading: Reading<'_>, source: &Source<'_>, callers: &Callers<'_>) -
                 // A function may read more of a tensor than its sizes.
                 Some(if reads_tensors { arg } else { like(reading, arg, callers) })
             };
+            // A rule reads an argument several times.
+            let known: Vec<OnceCell<Option<Expr>>> = args.iter().map(|_| OnceCell::new()).collect();
             let found = substituted(&rule, &|variable, part| match variable {
-                Variable::Arg(index) => resolved(args.get(*index)?),
+                Variable::Arg(index) => {
+                    known.get(*index)?.get_or_init(|| resolved(args.get(*index)?)).clone()
+                }
                 _ => Some(part.clone()),
             })?;
             Some(simplified(reading, decided(found), callers))

@@ -18,23 +18,47 @@ pub(super) fn call(call: &syn::ItemMacro) -> Option<String> {
     if call.ident.is_some() || !matches!(call.mac.delimiter, syn::MacroDelimiter::Brace(_)) {
         return None;
     }
-    let path = call.mac.path.to_token_stream().to_string().replace(' ', "");
     let tokens = || call.mac.tokens.clone();
     let content = syn::parse2::<Functions>(tokens())
-        .map(Functions::text)
+        .map(|functions| functions.text(1))
         .or_else(|_| syn::parse2::<Options>(tokens()).map(Options::text))
-        .or_else(|_| syn::parse2::<syn::File>(tokens()).map(|items| inside(quote!(#items))))
+        .or_else(|_| syn::parse2::<syn::File>(tokens()).map(|items| inside(quote!(#items), 1)))
         .ok()?;
-    Some(format!("{path}! {{\n{content}}}\n"))
+    Some(format!("{}! {{\n{content}}}\n", path(&call.mac)))
 }
 
-/// Items as they stand inside of braces.
-fn inside(items: TokenStream) -> String {
-    let mut module: syn::Item = syn::parse_quote!(mod m { #items });
+/// The text of a trait some of whose items are calls with rows, which stand behind the others; `None` for another.
+pub(super) fn in_trait(whole: &syn::ItemTrait) -> Option<String> {
+    let (mut plain, mut calls) = (whole.clone(), String::new());
+    plain.items.clear();
+    for item in &whole.items {
+        let syn::TraitItem::Macro(call) = item else {
+            plain.items.push(item.clone());
+            continue;
+        };
+        let functions: Functions = syn::parse2(call.mac.tokens.clone()).ok()?;
+        calls.push_str(&format!("\n    {}! {{\n{}    }}\n", path(&call.mac), functions.text(2)));
+    }
+    let text = printed(syn::Item::Trait(plain));
+    (!calls.is_empty()).then(|| format!("{}{calls}}}\n", text.trim_end().trim_end_matches('}')))
+}
+
+fn path(call: &syn::Macro) -> String {
+    call.path.to_token_stream().to_string().replace(' ', "")
+}
+
+/// Items as they stand inside of so many braces.
+fn inside(items: TokenStream, depth: usize) -> String {
+    let modules = (0..depth).fold(items, |inner, _| quote!(mod m { #inner }));
+    let mut module: syn::Item = syn::parse_quote!(#modules);
     Plain.visit_item_mut(&mut module);
     let module = printed(module);
-    let content = module.trim_start_matches("mod m {\n").trim_end().trim_end_matches('}');
-    content.to_owned()
+    let mut content = module.as_str();
+    for _ in 0..depth {
+        let inner = content.trim_start_matches(' ').trim_start_matches("mod m {\n");
+        content = inner.trim_end_matches(['\n', ' ']).trim_end_matches('}');
+    }
+    content.trim_end_matches(' ').to_owned()
 }
 
 /// A head and `[words] fn f(a: A, b => B) -> R = body;` …
@@ -47,8 +71,6 @@ enum Head {
     None,
     /// `name: "summary";`
     Forms(Ident, LitStr),
-    /// `/// Docs.` `Name;`
-    Trait(Vec<Attribute>, Ident),
 }
 
 /// `[words] fn f(a: A, b => B) -> R = body;`
@@ -79,9 +101,6 @@ impl Parse for Functions {
             let name = input.parse()?;
             input.parse::<Token![:]>()?;
             head = Head::Forms(name, input.parse()?);
-            input.parse::<Token![;]>()?;
-        } else if input.peek(syn::Ident) && input.peek2(Token![;]) {
-            head = Head::Trait(std::mem::take(&mut attributes), input.parse()?);
             input.parse::<Token![;]>()?;
         }
         let mut rows = Vec::new();
@@ -137,23 +156,24 @@ impl Parse for Param {
 }
 
 impl Functions {
-    fn text(self) -> String {
+    fn text(self, depth: usize) -> String {
+        let indent = " ".repeat(depth * STEP);
+        let (first, last) = (format!("{indent}fn "), format!("{indent}}}"));
         let head = match self.head {
             Head::None => String::new(),
             Head::Forms(name, summary) => format!("    {name}: {};\n", summary.token()),
-            Head::Trait(attributes, name) => titled(&attributes, &name),
         };
         let mut lines: Vec<String> = head.lines().map(str::to_owned).collect();
         // One after another, so that only one is a tree: there are as many as operators.
         for row in self.rows {
-            let text = inside(row.as_rust());
+            let text = inside(row.as_rust(), depth);
             let mut rest = text.lines();
             while let Some(line) = rest.next() {
-                if !line.starts_with("    fn ") {
+                if !line.starts_with(&first) {
                     lines.push(line.to_owned());
                     continue;
                 }
-                let function = std::iter::once(line).chain(rest.by_ref().take_while(|line| *line != "    }"));
+                let function = std::iter::once(line).chain(rest.by_ref().take_while(|line| *line != last));
                 lines.extend(row.with_signs(function));
             }
         }
@@ -225,7 +245,7 @@ fn closing(text: &str) -> Option<usize> {
 
 /// `/// Docs.` `Name;`
 fn titled(attributes: &[Attribute], name: &Ident) -> String {
-    let text = inside(quote!(#(#attributes)* struct #name;));
+    let text = inside(quote!(#(#attributes)* struct #name;), 1);
     text.replacen(&format!("struct {name};"), &format!("{name};"), 1)
 }
 
@@ -310,7 +330,7 @@ impl Options {
         let Options { attributes, name, fields } = self;
         let mut text = titled(&attributes, &name);
         for OptionField { attributes, name, ty, default, given, value, source } in fields {
-            let docs = inside(quote!(#(#attributes)* struct M;));
+            let docs = inside(quote!(#(#attributes)* struct M;), 1);
             text.push_str(docs.trim_end().trim_end_matches("struct M;").trim_end_matches(' '));
             let [default, value] = [default, value].map(|value| {
                 let line = one_line(quote!(const M: () = #value;));
@@ -342,7 +362,7 @@ fn type_text(ty: Type) -> String {
 }
 
 fn one_line(item: TokenStream) -> String {
-    let text = inside(item);
+    let text = inside(item, 1);
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace("( ", "(").replace("[ ", "[").replace(", )", ")").replace(", ]", "]")
 }
