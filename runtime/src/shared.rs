@@ -17,6 +17,43 @@ pub(crate) struct Shared<T>(NonNull<Counted<T>>, PhantomData<Counted<T>>);
 /// A handle that does not keep the value alive.
 pub(crate) struct WeakShared<T>(NonNull<Counted<T>>, PhantomData<Counted<T>>);
 
+/// Memory for a shared value, which is written at its final address: large values take long to move, and a function that
+/// writes one would wait for what it captured to be stored. Memory that is not filled is lost.
+#[must_use]
+pub(crate) struct Room<T>(NonNull<Counted<T>>);
+
+impl<T> Room<T> {
+    /// New memory.
+    #[inline(always)]
+    pub fn new() -> Room<T> {
+        const { assert!(align_of::<Counted<T>>() <= allocator::ALIGNMENT) };
+        let Some((memory, _)) = allocator::take(size_of::<Counted<T>>()) else {
+            // Without memory for a handle no program can continue.
+            std::alloc::handle_alloc_error(std::alloc::Layout::new::<Counted<T>>())
+        };
+        let place = memory.cast::<Counted<T>>();
+        // SAFETY: the memory is large enough, aligned, and not used by other code.
+        unsafe { (&raw mut (*place.as_ptr()).counts).write(AtomicU64::new(ALONE)) };
+        Room(place)
+    }
+
+    /// The address of the value, valid for writes.
+    #[inline(always)]
+    pub fn place(&self) -> *mut T {
+        // SAFETY: the address lies inside the memory.
+        unsafe { &raw mut (*self.0.as_ptr()).value }
+    }
+
+    /// The handle to the value.
+    ///
+    /// # Safety
+    /// A whole value was written to its address.
+    #[inline(always)]
+    pub unsafe fn filled(self) -> Shared<T> {
+        Shared(self.0, PhantomData)
+    }
+}
+
 struct Counted<T> {
     /// The number of handles in the lower half; in the upper, that of weak ones, of which all handles together have one.
     counts: AtomicU64,
@@ -47,28 +84,12 @@ impl<T> Shared<T> {
     /// A handle to a new value.
     #[inline]
     pub fn new(value: T) -> Shared<T> {
-        // SAFETY: the address is valid for writes, and the function writes the value.
-        unsafe { Shared::<T>::written(|place| place.write(value)) }
-    }
-
-    /// A handle to a value that `write` writes at its final address: large ones take long to move.
-    ///
-    /// # Safety
-    /// `write` writes a whole value to its address, which is valid for writes.
-    #[inline(always)]
-    pub unsafe fn written(write: impl FnOnce(*mut T)) -> Shared<T> {
-        const { assert!(align_of::<Counted<T>>() <= allocator::ALIGNMENT) };
-        let Some((memory, _)) = allocator::take(size_of::<Counted<T>>()) else {
-            // Without memory for a handle no program can continue.
-            std::alloc::handle_alloc_error(std::alloc::Layout::new::<Counted<T>>())
-        };
-        let place = memory.cast::<Counted<T>>();
-        // SAFETY: the memory is large enough, aligned, and not used by other code; both fields are written.
+        let room = Room::<T>::new();
+        // SAFETY: the address is valid for writes, and has the value then.
         unsafe {
-            (&raw mut (*place.as_ptr()).counts).write(AtomicU64::new(ALONE));
-            write(&raw mut (*place.as_ptr()).value);
+            room.place().write(value);
+            room.filled()
         }
-        Shared(place, PhantomData)
     }
 
     #[inline]
@@ -153,7 +174,7 @@ unsafe fn give_up_weak<T>(place: NonNull<Counted<T>>) {
 /// Gives the memory back.
 ///
 /// # Safety
-/// It came from [`Shared::written`], no handle has access to it, and its value was dropped.
+/// It came from [`Room::new`], no handle has access to it, and its value was dropped.
 #[inline]
 unsafe fn free<T>(place: NonNull<Counted<T>>) {
     // SAFETY: the caller's promise. The atomic counts need no drop.

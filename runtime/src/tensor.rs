@@ -22,6 +22,7 @@ use crate::view::{View, ViewMut};
 pub(crate) use body::replacements;
 use body::{Body, Later};
 pub(crate) use device_use::on_device;
+use new::NewTensor;
 
 /// An array of elements of one type, with a shape.
 ///
@@ -244,20 +245,23 @@ impl Tensor {
     #[inline]
     fn all_elements(&self, flags: u8, base: Option<Tensor>) -> Tensor {
         let body = self.body();
-        // SAFETY: the address is valid for writes.
-        let write =
-            |place| unsafe { Body::write_alike(place, body.storage.clone(), body, body.layout.offset) };
-        // SAFETY: the function writes memory and layout.
-        unsafe { Self::in_place(write, self.0.dtype, self.0.device, flags, base) }
+        let new = NewTensor::new();
+        // SAFETY: the address is valid for writes, and has a whole body then.
+        unsafe {
+            Body::write_alike(new.body(), body.storage.clone(), body, body.layout.offset);
+            new.with(self.0.dtype, self.0.device, flags, base)
+        }
     }
 
     /// A view with a layout that lies inside the tensor's storage.
     fn view_inside(&self, storage: &Storage, layout: &Layout) -> Tensor {
         let (flags, base) = self.view_flags();
-        // SAFETY: the address is valid for writes.
-        let write = |place| unsafe { Body::write_layout(place, storage.clone(), layout) };
-        // SAFETY: the function writes memory and layout.
-        unsafe { Self::in_place(write, self.0.dtype, self.0.device, flags, base) }
+        let new = NewTensor::new();
+        // SAFETY: the address is valid for writes, and has a whole body then.
+        unsafe {
+            Body::write_layout(new.body(), storage.clone(), layout);
+            new.with(self.0.dtype, self.0.device, flags, base)
+        }
     }
 
     /// The flags of a view of this tensor, and the tensor that it is a view of, if that is recorded.

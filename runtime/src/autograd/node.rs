@@ -16,7 +16,7 @@ use super::hooks::Extras;
 use super::strided::Strided;
 use crate::dispatch::spans;
 use crate::op::OpDef;
-use crate::shared::Shared;
+use crate::shared::{Room, Shared};
 use crate::tensor::WeakTensor;
 
 /// The path of a gradient: into the gradient of one output of a node.
@@ -134,13 +134,18 @@ impl NewNode {
     pub fn of_call(op: &'static OpDef) -> NewNode {
         #[cfg(test)]
         LIVE.set(LIVE.get() + 1);
-        NewNode(Shared::new(Node {
-            sequence: 0,
-            edges: Edges::new(),
-            outputs: OutputMetas::new(),
-            kind: Kind::Call(Call::new(op)),
-            extras: OnceLock::new(),
-        }))
+        let room = Room::<Node>::new();
+        // SAFETY: the address is valid for writes, and has a whole node then.
+        unsafe {
+            room.place().write(Node {
+                sequence: 0,
+                edges: Edges::new(),
+                outputs: OutputMetas::new(),
+                kind: Kind::Call(Call::new(op)),
+                extras: OnceLock::new(),
+            });
+            NewNode(room.filled())
+        }
     }
 
     /// The parts that are filled in while the call runs.

@@ -13,9 +13,45 @@ use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::{Layout, checked_numel};
 use crate::scalar::Scalar;
-use crate::shared::Shared;
+use crate::shared::Room;
 use crate::storage::Storage;
 use crate::sync::Brief;
+
+/// A tensor that is written field by field at its final address: moving two hundred bytes twice takes as long as all the rest.
+pub(super) struct NewTensor(Room<Inner>);
+
+impl NewTensor {
+    #[inline(always)]
+    pub fn new() -> NewTensor {
+        NewTensor(Room::new())
+    }
+
+    /// The address of memory and layout, valid for writes.
+    #[inline(always)]
+    pub fn body(&self) -> *mut Body {
+        // SAFETY: the address lies inside the tensor's memory.
+        unsafe { &raw mut (*self.0.place()).first }
+    }
+
+    /// The tensor, with these fields.
+    ///
+    /// # Safety
+    /// Memory and layout were written.
+    #[inline(always)]
+    pub unsafe fn with(self, dtype: DType, device: Device, flags: u8, base: Option<Tensor>) -> Tensor {
+        let place = self.0.place();
+        // SAFETY: the place is valid for writes, and every field is written exactly once, `first` by the caller.
+        unsafe {
+            (&raw mut (*place).later).write(Later::default());
+            (&raw mut (*place).dtype).write(dtype);
+            (&raw mut (*place).device).write(device);
+            (&raw mut (*place).flags).write(AtomicU8::new(flags));
+            (&raw mut (*place).base).write(base);
+            (&raw mut (*place).autograd).write(Brief::default());
+            Tensor(self.0.filled())
+        }
+    }
+}
 
 impl Tensor {
     /// A tensor over part of a storage.
@@ -38,36 +74,12 @@ impl Tensor {
         base: Option<Tensor>,
     ) -> Tensor {
         debug_assert!(storage.is_meta() || storage.device() == device, "memory of another device");
-        // SAFETY: the address is valid for writes, and the function writes a whole body.
-        unsafe { Self::in_place(|body| body.write(Body::new(storage, layout)), dtype, device, flags, base) }
-    }
-
-    /// A tensor written field by field at its final address: moving two hundred bytes twice takes as long as all the rest.
-    ///
-    /// # Safety
-    /// `write` writes memory and layout to its address, which is valid for writes.
-    #[inline(always)]
-    pub(super) unsafe fn in_place(
-        write: impl FnOnce(*mut Body),
-        dtype: DType,
-        device: Device,
-        flags: u8,
-        base: Option<Tensor>,
-    ) -> Tensor {
-        // SAFETY: `place` is valid for writes, and every field of `Inner` is written exactly once, `first` by the caller's
-        // function.
-        let inner = unsafe {
-            Shared::<Inner>::written(|place| {
-                write(&raw mut (*place).first);
-                (&raw mut (*place).later).write(Later::default());
-                (&raw mut (*place).dtype).write(dtype);
-                (&raw mut (*place).device).write(device);
-                (&raw mut (*place).flags).write(AtomicU8::new(flags));
-                (&raw mut (*place).base).write(base);
-                (&raw mut (*place).autograd).write(Brief::default());
-            })
-        };
-        Tensor(inner)
+        let new = NewTensor::new();
+        // SAFETY: the address is valid for writes, and has a whole body then.
+        unsafe {
+            new.body().write(Body::new(storage, layout));
+            new.with(dtype, device, flags, base)
+        }
     }
 
     /// A row-major tensor with uninitialised elements, for kernels and factories. Until they are written, the elements
@@ -99,10 +111,12 @@ impl Tensor {
     pub(crate) fn with_memory(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
         let numel = crate::layout::numel(sizes);
         let storage = Storage::on(device, numel as usize * dtype.size())?;
-        // SAFETY: the address is valid for writes.
-        let write = |body| unsafe { Body::write_contiguous(body, storage, sizes, numel) };
-        // SAFETY: the function writes memory and layout.
-        Ok(unsafe { Self::in_place(write, dtype, device, 0, None) })
+        let new = NewTensor::new();
+        // SAFETY: the address is valid for writes, and has a whole body then.
+        unsafe {
+            Body::write_contiguous(new.body(), storage, sizes, numel);
+            Ok(new.with(dtype, device, 0, None))
+        }
     }
 
     /// As [`Tensor::uninitialized`], of the shape and device of another tensor.
@@ -113,10 +127,12 @@ impl Tensor {
             return Tensor::uninitialized(&body.layout.sizes, dtype, device);
         }
         let storage = Storage::on(device, body.numel as usize * dtype.size())?;
-        // SAFETY: the address is valid for writes.
-        let write = |place| unsafe { Body::write_alike(place, storage, body, 0) };
-        // SAFETY: the function writes memory and layout.
-        Ok(unsafe { Self::in_place(write, dtype, device, 0, None) })
+        let new = NewTensor::new();
+        // SAFETY: the address is valid for writes, and has a whole body then.
+        unsafe {
+            Body::write_alike(new.body(), storage, body, 0);
+            Ok(new.with(dtype, device, 0, None))
+        }
     }
 
     /// A tensor with the given elements in row-major order.
