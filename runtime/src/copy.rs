@@ -56,7 +56,7 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
     }
     if target.dtype() == source.dtype() {
         let size = target.dtype().size();
-        let move_tile = |rows: Rows<'_>| {
+        let move_tile = |rows: &Rows<'_>| {
             let Row { pointers, strides, length } = rows.first;
             let side = |operand: usize| Side {
                 start: pointers[operand],

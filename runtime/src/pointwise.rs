@@ -126,7 +126,7 @@ fn run<const N: usize>(
         let blocks = Blocks::new(&operands, types.dtypes);
         // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements:
         // operands that share memory with the output are the same elements.
-        let run = |rows: Rows<'_>| unsafe { blocks.run(&rows, body) };
+        let run = |rows: &Rows<'_>| unsafe { blocks.run(rows, body) };
         if types.integers {
             for_each_rows(&operands, blocks.area(), Visit::InOrder(&mut { run }))?;
         } else {

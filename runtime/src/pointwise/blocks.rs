@@ -238,7 +238,7 @@ pub(crate) unsafe fn map_any(
     let operands = [target, source];
     let blocks = Blocks::new(&operands, wanted);
     // SAFETY: the plan keeps all rows inside the tensors, and the caller promises the rest.
-    for_each_rows(&operands, blocks.area(), Visit::InThreads(&|rows| unsafe { blocks.run(&rows, body) }))
+    for_each_rows(&operands, blocks.area(), Visit::InThreads(&|rows| unsafe { blocks.run(rows, body) }))
 }
 
 /// Rejects operands of dtypes that blocks do not convert to those that a loop wants: floats that compute in `f32` become it.

@@ -93,7 +93,7 @@ pub(crate) fn for_each_rows(operands: &[&Tensor], area: usize, visit: Visit<'_>)
                 *pointer = pointer.wrapping_offset(range.start as isize * stride);
             }
             let first = Row { pointers: &pointers, strides: &strides, length: range.len() };
-            body(Rows { first, count: 1, steps: &[0; MAX_OPERANDS] });
+            body(&Rows { first, count: 1, steps: &[0; MAX_OPERANDS] });
         });
         return Ok(());
     }
@@ -124,7 +124,7 @@ fn walk<const N: usize>(operands: &[&Tensor], area: usize, start: [*mut u8; MAX_
                 steps[operand] = tile.rows.steps[operand] as isize;
             }
             let first = Row { pointers: &pointers, strides: &strides, length: tile.row.size as usize };
-            body(Rows { first, count: tile.rows.size as usize, steps: &steps });
+            body(&Rows { first, count: tile.rows.size as usize, steps: &steps });
         });
     });
 }
@@ -132,13 +132,13 @@ fn walk<const N: usize>(operands: &[&Tensor], area: usize, start: [*mut u8; MAX_
 /// How rows are visited.
 pub(crate) enum Visit<'a> {
     /// One after the other.
-    InOrder(&'a mut dyn FnMut(Rows<'_>)),
+    InOrder(&'a mut dyn FnMut(&Rows<'_>)),
     /// In several threads if it takes long; no two rows have an element of the first operand.
-    InThreads(&'a (dyn Fn(Rows<'_>) + Sync)),
+    InThreads(&'a (dyn Fn(&Rows<'_>) + Sync)),
 }
 
 /// Calls a function with the rows of a range, from these addresses.
-type RowsOf<'a> = &'a (dyn Fn(Range<usize>, [*mut u8; MAX_OPERANDS], &mut dyn FnMut(Rows<'_>)) + Sync);
+type RowsOf<'a> = &'a (dyn Fn(Range<usize>, [*mut u8; MAX_OPERANDS], &mut dyn FnMut(&Rows<'_>)) + Sync);
 
 impl Visit<'_> {
     /// Visits the rows of `0..count`, in ranges of at least `chunk`.

@@ -49,8 +49,10 @@ impl Body {
         // that is borrowed was written just before.
         unsafe {
             (&raw mut (*place).storage).write(storage);
-            (&raw mut (*place).layout.sizes).write(Dims::from_slice(sizes));
+            (&raw mut (*place).layout.sizes).write(Dims::new());
             (&raw mut (*place).layout.strides).write(Dims::new());
+            // A list made elsewhere would be moved here before its bytes are there.
+            (*place).layout.sizes.extend_from_slice(sizes);
             write_contiguous_strides(sizes, &mut (*place).layout.strides);
             (&raw mut (*place).layout.offset).write(0);
             (&raw mut (*place).numel).write(numel);
