@@ -94,7 +94,7 @@ mod generated {
         use crate::kernels::{self as kernels};
         use ::opsmith::runtime::{
             *, arith::{Arithmetic, Ordered},
-            generated::{declared::Misfit as _, foreign as abi},
+            generated::{declared::Misfit as _, device_loop, foreign as abi, pointwise},
             op::{KernelCall, KernelFn, KernelTable},
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
