@@ -259,7 +259,7 @@ impl Tensor {
         let new = NewTensor::new();
         // SAFETY: the address is valid for writes, and has a whole body then.
         unsafe {
-            Body::write_layout(new.body(), storage.clone(), layout);
+            Body::write_layout(new.body(), storage.clone(), [&layout.sizes, &layout.strides], layout.offset);
             new.with(self.0.dtype, self.0.device, flags, base)
         }
     }

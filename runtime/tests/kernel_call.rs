@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ops::{ARGS, LIBRARY, required, unary};
 use opsmith_runtime::generated::call;
-use opsmith_runtime::generated::pointwise::{for_each_row, map0, map1, map2, map3};
+use opsmith_runtime::generated::pointwise::{self, for_each_row, map0, map1, map2, map3};
 use opsmith_runtime::op::{
     ArgKind, ElementType, Forms, Inferred, KernelCall, KernelTable, Kernels, OpDef, ReturnDef, Schema,
     UniformCall,
@@ -103,7 +103,7 @@ fn loops_do_not_write_what_a_view_has() {
         for error in [
             map0(call, [], || 1.0f32).unwrap_err(),
             map1(call, [0], |x: f32| x).unwrap_err(),
-            copy::kernel(call, 0).unwrap_err(),
+            pointwise::copy(call, 0).unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::Aliasing);
             assert_eq!(error.message(), "the elements of the output were handed out before");
@@ -173,7 +173,7 @@ fn loops_refuse_inputs_of_other_shapes() {
                 refused(map1(call, [0], |x: f32| x));
                 refused(map2(call, [1, 0], |x: f32, y: f32| x + y));
                 refused(map3(call, [1, 1, 0], |x: f32, y: f32, z: f32| x + y + z));
-                refused(copy::kernel(call, 0));
+                refused(pointwise::copy(call, 0));
                 map2(call, [1, 1], |x: f32, y: f32| x + y).unwrap();
             });
             refused(copy::copy(out, input));
@@ -200,7 +200,7 @@ fn loops_refuse_what_is_not_there_or_of_another_type() {
         refused(map1(call, [0], |x: f32| f64::from(x)), ErrorKind::DType);
         refused(map1(call, [0], |x: f32| x > 0.0), ErrorKind::DType);
         refused(map0(call, [], || 1i32), ErrorKind::DType);
-        refused(copy::kernel(call, 1), ErrorKind::Argument);
+        refused(pointwise::copy(call, 1), ErrorKind::Argument);
     });
     with_call(op(true), &[&x], &[], |call| refused(map1(call, [0], |x: f32| x), ErrorKind::Argument));
     let number = [Arg::Float(1.0), Arg::None];

@@ -3,7 +3,7 @@
 //! Memory, layout and version are kept, not the tensor: a handle would keep the graph that computed it alive, and a
 //! later in-place call could make that graph lead back to the node.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -12,8 +12,9 @@ use super::context::TensorMeta;
 use super::forward_mode::{self, LevelId, TangentList};
 use super::node::Edge;
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, copied};
+use crate::layout::{Dims, copied};
 use crate::storage::Storage;
+use crate::sync::{Brief, BriefGuard};
 use crate::tensor::Tensor;
 
 /// A tensor of a call, by position.
@@ -103,9 +104,8 @@ impl SavedTensor {
                 Err(changed(storage, *version, &name()))
             }
             Memory::Kept { storage, strides, offset, .. } => {
-                let layout = Layout { sizes: copied(&meta.sizes), strides: copied(strides), offset: *offset };
                 // SAFETY: storage, layout, dtype and device are those of a tensor.
-                Ok(unsafe { Tensor::from_parts(storage.clone(), layout, meta.dtype, meta.device) })
+                Ok(unsafe { Tensor::over(storage, [&meta.sizes, strides], *offset, meta.dtype, meta.device) })
             }
         }
     }
@@ -113,7 +113,7 @@ impl SavedTensor {
 
 /// The saved tensors of a node, until a backward pass frees them.
 #[derive(Default)]
-pub(crate) struct SavedTensors(Mutex<List>);
+pub(crate) struct SavedTensors(Brief<List>);
 
 #[derive(Default)]
 struct List {
@@ -125,12 +125,14 @@ struct List {
 
 impl SavedTensors {
     // No user code runs under the lock, so no panic can leave it half changed.
-    fn lock(&self) -> MutexGuard<'_, List> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    #[inline]
+    fn lock(&self) -> BriefGuard<'_, List> {
+        self.0.lock()
     }
 
+    #[inline]
     fn list(&mut self) -> &mut List {
-        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.get_mut()
     }
 
     #[inline]

@@ -9,7 +9,9 @@
 //! [`Tensor::is_replaced_since`].
 
 use super::Tensor;
-use crate::layout::{Dims, Layout, copied, has_contiguous_strides, write_contiguous_strides};
+use crate::layout::{
+    Dims, Layout, copied, has_contiguous_strides, is_contiguous, numel, write_contiguous_strides,
+};
 use crate::storage::Storage;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -84,17 +86,18 @@ impl Body {
     /// # Safety
     /// The place is valid for writes; nothing of it was written before.
     #[inline]
-    pub unsafe fn write_layout(place: *mut Body, storage: Storage, layout: &Layout) {
-        let contiguous = layout.is_contiguous();
+    pub unsafe fn write_layout(place: *mut Body, storage: Storage, dims: [&Dims; 2], offset: i64) {
+        let [sizes, strides] = dims;
+        let contiguous = is_contiguous(sizes, strides);
         // SAFETY: the place is valid for writes, as the caller promises; every field is written exactly once.
         unsafe {
             (&raw mut (*place).storage).write(storage);
-            (&raw mut (*place).layout.sizes).write(copied(&layout.sizes));
-            (&raw mut (*place).layout.strides).write(copied(&layout.strides));
-            (&raw mut (*place).layout.offset).write(layout.offset);
-            (&raw mut (*place).numel).write(layout.numel());
+            (&raw mut (*place).layout.sizes).write(copied(sizes));
+            (&raw mut (*place).layout.strides).write(copied(strides));
+            (&raw mut (*place).layout.offset).write(offset);
+            (&raw mut (*place).numel).write(numel(sizes));
             (&raw mut (*place).contiguous).write(contiguous);
-            let like_new = contiguous && has_contiguous_strides(&layout.sizes, &layout.strides);
+            let like_new = contiguous && has_contiguous_strides(sizes, strides);
             (&raw mut (*place).like_new).write(like_new);
         }
     }

@@ -11,7 +11,7 @@ use super::{Inner, Tensor, observer};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
-use crate::layout::{Layout, checked_numel};
+use crate::layout::{Dims, Layout, checked_numel};
 use crate::scalar::Scalar;
 use crate::shared::Room;
 use crate::storage::Storage;
@@ -62,6 +62,26 @@ impl Tensor {
     #[inline]
     pub unsafe fn from_parts(storage: Storage, layout: Layout, dtype: DType, device: Device) -> Tensor {
         Self::from_inner(storage, layout, dtype, device, 0, None)
+    }
+
+    /// As [`Tensor::from_parts`], with sizes and strides that are copied.
+    ///
+    /// # Safety
+    /// As [`Tensor::from_parts`].
+    #[inline]
+    pub(crate) unsafe fn over(
+        storage: &Storage,
+        dims: [&Dims; 2],
+        offset: i64,
+        dtype: DType,
+        device: Device,
+    ) -> Tensor {
+        let new = NewTensor::new();
+        // SAFETY: the address is valid for writes, and has a whole body then.
+        unsafe {
+            Body::write_layout(new.body(), storage.clone(), dims, offset);
+            new.with(dtype, device, 0, None)
+        }
     }
 
     #[inline]
