@@ -5,6 +5,8 @@
 
 mod programs_support;
 
+use std::path::Path;
+
 use opsmith_programs::Program;
 use programs_support::{Archive, compare, folders};
 
@@ -54,4 +56,29 @@ macro_rules! programs {
 programs! {
     mlp convnet lstm cond tiny_transformer gpt2_eager_attention llama bert t5 clip vit_b_16 squeezenet1_1
     mobilenet_v3_small first_rows positives scans repeated slopes window old float8
+}
+
+#[test]
+fn each_of_several_models_in_an_archive_is_loaded_by_its_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/programs");
+    let (path, recorded) = (folder.join("coders.pt2"), Archive::open(&folder.join("coders.npz")));
+    for name in ["encoder", "decoder"] {
+        let array = |kind: &str| recorded.array(&format!("{name}.{kind}")).unwrap();
+        let program = Program::load_model(&path, name).unwrap();
+        program.check().unwrap();
+        compare(name, &program.run(&[array("in")]).unwrap(), &[array("out")]);
+    }
+    let refused = |error: opsmith::Error| error.to_string();
+    let error = refused(Program::load(&path).err().unwrap());
+    assert!(error.contains("the archive has several models: decoder, encoder"), "{error}");
+    assert!(error.contains("help: name one of them: `Program::load_model`"), "{error}");
+    let error = refused(Program::load_model(&path, "coder").err().unwrap());
+    assert!(
+        error.contains("the archive has no model `coder`\n  help: its models are decoder, encoder"),
+        "{error}"
+    );
+    // Before PyTorch 2.8, models had no names.
+    assert!(Program::load_model(folder.join("old.pt2"), "model").is_ok());
+    let error = refused(Program::load_model(folder.join("old.pt2"), "old").err().unwrap());
+    assert!(error.contains("its models are model"), "{error}");
 }

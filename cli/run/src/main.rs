@@ -35,6 +35,9 @@ struct Arguments {
     /// An input by its name or position: `ids=@ids.npy`, `0=@ids.npy`, or an array of an archive, `ids=@case.npz:ids`.
     #[arg(long, value_name = "NAME=@FILE")]
     input: Vec<String>,
+    /// The name of one of several models in the file.
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// Other weights, by their names: a safetensors file, or the index of several, `model.safetensors.index.json`.
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
@@ -89,8 +92,11 @@ fn device(name: &str) -> Result<Device, String> {
 
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     let name = arguments.program.display();
-    let mut program =
-        Program::load(&arguments.program).with_context(|| format!("{name} cannot be loaded"))?;
+    let program = match &arguments.model {
+        Some(model) => Program::load_model(&arguments.program, model),
+        None => Program::load(&arguments.program),
+    };
+    let mut program = program.with_context(|| format!("{name} cannot be loaded"))?;
     if let Some(weights) = &arguments.weights {
         program.load_weights(weights).with_context(|| format!("{} cannot be loaded", weights.display()))?;
     }

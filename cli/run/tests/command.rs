@@ -57,6 +57,33 @@ fn a_program_is_checked_and_described() {
 }
 
 #[test]
+fn one_of_several_models_is_named() {
+    let (program, recorded) = (data("coders.pt2"), data("coders.npz"));
+    for model in ["encoder", "decoder"] {
+        let (input, expected) = (format!("x=@{recorded}:{model}.in"), scratch(&format!("{model}.npz")));
+        succeeds(&[&program, "--model", model, "--input", &input, "--outputs", expected.to_str().unwrap()]);
+        let text = succeeds(&[
+            &program,
+            "--model",
+            model,
+            "--input",
+            &input,
+            "--compare",
+            expected.to_str().unwrap(),
+        ]);
+        assert!(text.contains("largest difference 0.000e0"), "{text}");
+        std::fs::remove_file(expected).unwrap();
+    }
+    let refused = |arguments: &[&str]| String::from_utf8(run(arguments).stderr).unwrap();
+    let text = refused(&[&program]);
+    assert!(text.contains("several models: decoder, encoder") && text.contains("--model NAME"), "{text}");
+    let text = refused(&[&program, "--model", "coder"]);
+    assert!(text.contains("no model `coder`") && text.contains("its models are decoder, encoder"), "{text}");
+    let text = refused(&[&data("mlp.pt2"), "--model", "mlp"]);
+    assert!(text.contains("no model `mlp`") && text.contains("its models are model"), "{text}");
+}
+
+#[test]
 fn runs_are_timed() {
     let (program, recorded) = (data("lstm.pt2"), data("lstm.npz"));
     let input = format!("x=@{recorded}:case0.in0");

@@ -104,10 +104,15 @@ impl PyProgram {
     }
 }
 
-/// Reads a program that `torch.export.save` wrote.
+/// Reads a program that `torch.export.save` wrote, or one of several models in the file, by its name.
 #[pyfunction]
-fn load(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
-    py.detach(|| Program::load(path)).map(PyProgram).or_raise(py)
+#[pyo3(signature = (path, *, model=None))]
+fn load(py: Python<'_>, path: PathBuf, model: Option<String>) -> PyResult<PyProgram> {
+    let program = py.detach(|| match &model {
+        Some(model) => Program::load_model(path, model),
+        None => Program::load(path),
+    });
+    program.map(PyProgram).or_raise(py)
 }
 
 /// Adds the class and the function.

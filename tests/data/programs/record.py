@@ -103,9 +103,21 @@ PROGRAMS = {
 }
 
 
-def save(name, program, cases):
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer)
+class Coder(torch.nn.Module):
+    """An encoder and a decoder that share a weight."""
+
+    def __init__(self, weight, is_decoder):
+        super().__init__()
+        self.weight = weight
+        self.bias = torch.nn.Parameter(torch.rand(weight.shape[1 if is_decoder else 0]))
+        self.is_decoder = is_decoder
+
+    def forward(self, x):
+        return x @ (self.weight if self.is_decoder else self.weight.T) + self.bias
+
+
+def write(name, buffer):
+    """An archive without the places of files on this machine."""
     with zipfile.ZipFile(buffer) as source, zipfile.ZipFile(os.path.join(HERE, f"{name}.pt2"), "w") as target:
         for member in source.namelist():
             data = source.read(member)
@@ -113,6 +125,32 @@ def save(name, program, cases):
                 for prefix in PREFIXES:
                     data = data.replace(prefix.encode(), b"")
             target.writestr(zipfile.ZipInfo(member), data)
+
+
+def save_several():
+    """Two models in one archive."""
+    from torch.export.pt2_archive._package import package_pt2
+
+    weight = torch.nn.Parameter(torch.rand(3, 5))
+    x = torch.rand(2, 5)
+    coders = {"encoder": Coder(weight, False), "decoder": Coder(weight, True)}
+    inputs = {"encoder": x, "decoder": coders["encoder"](x).detach()}
+    programs = {name: export(coder, (inputs[name],)) for name, coder in coders.items()}
+    buffer = io.BytesIO()
+    package_pt2(buffer, exported_programs=programs)
+    write("coders", buffer)
+    arrays = {}
+    for name, coder in coders.items():
+        arrays[f"{name}.in"] = np.asarray(inputs[name])
+        arrays[f"{name}.out"] = np.asarray(coder(inputs[name]).detach())
+    np.savez(os.path.join(HERE, "coders.npz"), **arrays)
+    print("coders", len(coders))
+
+
+def save(name, program, cases):
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    write(name, buffer)
     arrays = {}
     module = program.module()
     for number, case in enumerate(cases):
@@ -132,6 +170,7 @@ def main():
         cases = [(x,) for x in rows((5, 4), (2, 4), (9, 4), (3, 4))]
         save("old", export(Old().eval(), cases[0], dynamic_shapes=({0: Dim("batch", max=64)},)), cases)
         return
+    save_several()
     for name, (function, cases, shapes) in PROGRAMS.items():
         save(name, export(Function(function), cases[0], dynamic_shapes=(shapes,), strict=False), cases)
 

@@ -30,6 +30,7 @@ mod form;
 mod inputs;
 mod lower;
 mod model;
+mod models;
 mod numbers;
 mod operators;
 mod pickle;

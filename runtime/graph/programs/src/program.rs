@@ -23,6 +23,7 @@ use crate::errors::ProgramErrors;
 use crate::form::{self, Built, Form};
 use crate::inputs::{self, ProgramInput};
 use crate::lower;
+use crate::models::{self, Member};
 use crate::ranges;
 use crate::schema;
 use crate::source::{self, Replaying, Source};
@@ -74,13 +75,25 @@ impl Program {
     /// content tells one from the other, not the name.
     ///
     /// # Errors
-    /// If the file cannot be read, is no such archive or model, has a schema or operators of another version, or is damaged.
-    /// Mistakes of single weights and nodes are those of [`Program::check`].
+    /// If the file cannot be read, is no such archive or model, has several models, a schema or operators of another version,
+    /// or is damaged. Mistakes of single weights and nodes are those of [`Program::check`].
     pub fn load(path: impl AsRef<Path>) -> Result<Program> {
         let path = path.as_ref();
         match source::is_model(path) {
             true => Ok(Program::of_model(OnnxModel::load(path)?)),
-            false => Program::of(Archive::open(path)?),
+            false => Program::of(Archive::open(path)?, None),
+        }
+    }
+
+    /// Reads one of the models in an archive that `torch.export.pt2_archive` packed, by its name.
+    ///
+    /// # Errors
+    /// As [`Program::load`], and if the archive has no such model; the error lists those that it has.
+    pub fn load_model(path: impl AsRef<Path>, name: &str) -> Result<Program> {
+        let path = path.as_ref();
+        match source::is_model(path) {
+            true => Err(Error::io("an ONNX model has no models by name").with_help("load it without a name")),
+            false => Program::of(Archive::open(path)?, Some(name)),
         }
     }
 
@@ -92,7 +105,7 @@ impl Program {
         let bytes = bytes.into();
         match OnnxModel::is_model(&bytes) {
             true => Ok(Program::of_model(OnnxModel::from_bytes(bytes)?)),
-            false => Program::of(Archive::from_bytes(bytes)?),
+            false => Program::of(Archive::from_bytes(bytes)?, None),
         }
     }
 
@@ -105,8 +118,8 @@ impl Program {
         Program { source, inputs, mistakes, built: Mutex::default(), checked: Mutex::default() }
     }
 
-    fn of(mut archive: Archive) -> Result<Program> {
-        let Member { name, member } = model_member(&mut archive)?;
+    fn of(mut archive: Archive, wanted: Option<&str>) -> Result<Program> {
+        let Member { name, member } = models::member(&mut archive, wanted)?;
         let text = archive.text(&member)?;
         let model = lower::program(&member, schema::program(&member, &text)?)?;
         let found = weights::read(&mut archive, &name, &model);
@@ -356,51 +369,6 @@ impl Program {
                 built.insert(made.map(Arc::new)).clone()
             }
         }
-    }
-}
-
-/// The member of an archive that is the program.
-struct Member {
-    /// The name of the model.
-    name: String,
-    member: String,
-}
-
-/// The program of PyTorch before 2.8, which had no model names.
-const OLD_PROGRAM: &str = "serialized_exported_program.json";
-
-/// The only model in an archive, after checks of the archive's own format.
-fn model_member(archive: &mut Archive) -> Result<Member> {
-    if !archive.has("archive_format") {
-        if archive.has(OLD_PROGRAM) {
-            return Ok(Member { name: "model".to_owned(), member: OLD_PROGRAM.to_owned() });
-        }
-        return Err(Error::io("the archive is no exported program: it has no `archive_format`").with_help(
-            "a program is the file that `torch.export.save` writes; one of `torch.save` has no graph",
-        ));
-    }
-    let format = archive.text("archive_format")?;
-    if format.trim() != "pt2" {
-        return Err(Error::io(format!(
-            "the archive has the format {format:?}, and this reader knows \"pt2\""
-        )));
-    }
-    if archive.has("byteorder") && archive.text("byteorder")?.trim() != "little" {
-        return Err(Error::io("the weights of the archive are not little-endian")
-            .with_help("save the program on a little-endian machine"));
-    }
-    let names = archive.names();
-    let model = |name: &String| Some(name.strip_prefix("models/")?.strip_suffix(".json")?.to_owned());
-    let mut models: Vec<String> = names.iter().filter_map(model).collect();
-    match models.len() {
-        1 => {
-            let name = models.remove(0);
-            Ok(Member { member: format!("models/{name}.json"), name })
-        }
-        0 => Err(Error::io("the archive has no model")
-            .with_help("save the program again with `torch.export.save`")),
-        _ => Err(Error::io(format!("the archive has several models: {}", models.join(", ")))
-            .with_help("save each of them to a file of its own")),
     }
 }
 
