@@ -3,6 +3,8 @@
 //! In: addresses, steps in bytes, and the size of an element. Out: the same elements elsewhere. One loop a size serves every
 //! dtype. Must know no tensor.
 
+use std::ops::RangeInclusive;
+
 use crate::axes::{Axes, Tiles, in_memory_order};
 use crate::simd::widest;
 
@@ -71,11 +73,47 @@ pub(crate) unsafe fn move_rows(size: usize, target: Side, source: Side, rows: us
                 length,
             );
         }
+        if rows > 1 && target.step == unit && source.step == unit && SHORT.contains(&(length * size)) {
+            return move_short_rows(length * size, target, source, rows);
+        }
         for row in 0..rows as isize {
             let (from, to) = (source.start.offset(row * source.row), target.start.offset(row * target.row));
             move_row(size, from, source.step, to, target.step, length);
         }
     }
+}
+
+/// Bytes of a row for which a call of the system's copy takes as long as the copy.
+const SHORT: RangeInclusive<usize> = 2 * CHUNK..=1024;
+
+/// Bytes that are copied at once.
+const CHUNK: usize = 32;
+
+/// As [`move_rows`], of rows of so many bytes, at least [`CHUNK`], one after the other.
+///
+/// # Safety
+/// As [`move_rows`].
+#[inline(never)]
+unsafe fn move_short_rows(bytes: usize, target: Side, source: Side, rows: usize) {
+    widest(
+        #[inline(always)]
+        || {
+            for row in 0..rows as isize {
+                // SAFETY: the chunks lie in the row, as the caller promises; the last one may have bytes of the one before,
+                // which are the same.
+                unsafe {
+                    let from = source.start.offset(row * source.row).cast_const();
+                    let to = target.start.offset(row * target.row);
+                    let move_chunk = |at: usize| {
+                        let chunk = from.add(at).cast::<[u64; CHUNK / 8]>().read_unaligned();
+                        to.add(at).cast::<[u64; CHUNK / 8]>().write_unaligned(chunk);
+                    };
+                    (0..bytes / CHUNK).for_each(|chunk| move_chunk(chunk * CHUNK));
+                    move_chunk(bytes - CHUNK);
+                }
+            }
+        },
+    );
 }
 
 /// Copies `length` elements of `size` bytes from one row to another.
@@ -309,6 +347,28 @@ mod tests {
             check::<4>(rows, columns);
             check::<8>(rows, columns);
             check::<16>(rows, columns);
+        }
+    }
+
+    #[test]
+    fn rows_of_every_length_are_copied() {
+        for length in (1..80).chain([127, 128, 129, 255, 256, 257, 300]) {
+            let (rows, size) = (5, 4);
+            let count = (rows * (length + 3)) as usize * 4;
+            let source: Vec<u8> = (0..count).map(|byte| (byte * 7 % 251) as u8).collect();
+            let mut target = vec![255u8; count];
+            let (from, to) = ([(length + 3) * size, size], [(length + 1) * size, size]);
+            // SAFETY: the steps stay inside the vectors.
+            unsafe {
+                let whole = axes(&[rows, length], [&to, &from], |_| true);
+                copy_elements(whole, size as usize, target.as_mut_ptr(), source.as_ptr());
+            }
+            for row in 0..rows {
+                let start = |steps: [i64; 2]| (row * steps[0]) as usize;
+                let bytes = (length * size) as usize;
+                assert_eq!(target[start(to)..][..bytes], source[start(from)..][..bytes], "{length}");
+                assert_eq!(target[start(to) + bytes..][..4], [255; 4], "{length}");
+            }
         }
     }
 }
