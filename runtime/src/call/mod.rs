@@ -66,9 +66,14 @@ pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
     if let Some(result) = autograd::invoke_plain(op, args) {
         return result.map_err(|error| op.error_of_call(error, op.name, args));
     }
-    let mut outs = autograd::invoke(op, args)?;
-    debug_assert_eq!(outs.len(), 1);
-    Ok(outs.swap_remove(0))
+    // In place: what was just written would be moved before it is there.
+    match autograd::invoke(op, args) {
+        Ok(ref mut outs) => {
+            debug_assert_eq!(outs.len(), 1);
+            Ok(outs.swap_remove(0))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Calls the functional form of an operator whose output is a list.

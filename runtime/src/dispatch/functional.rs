@@ -26,16 +26,21 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
             return outs;
         }
     }
-    let Some(inferred) = op.inferred(args) else { return compose(op, args) };
-    let inferred = inferred?;
+    // In place: what was just written would be moved before it is there.
+    let inferred = op.inferred(args);
+    let inferred = match inferred {
+        Some(Ok(ref inferred)) => inferred,
+        Some(Err(error)) => return Err(error),
+        None => return compose(op, args),
+    };
     if op.composite.is_some() && !op.has_kernel(inferred.device.backend, inferred.compute) {
-        return compose(op, args).and_then(|outs| refuse_other_results(outs, &inferred));
+        return compose(op, args).and_then(|outs| refuse_other_results(outs, inferred));
     }
     let mut outs = Outputs::new();
     for spec in &inferred.outs {
-        outs.push(allocate(spec, &inferred)?);
+        outs.push(allocate(spec, inferred)?);
     }
-    run_kernel(op, args, &inferred, &outs, false, since)?;
+    run_kernel(op, args, inferred, &outs, false, since)?;
     Ok(outs)
 }
 
