@@ -1,6 +1,7 @@
 //! The input of a backward formula: gradients of the outputs and data saved from the call.
 
 use opsmith_core::DType;
+use smallvec::{Array, SmallVec};
 
 use super::call::Call;
 use super::capture::Wanted;
@@ -84,6 +85,20 @@ impl TensorMeta {
     #[inline]
     pub fn of(tensor: &Tensor) -> TensorMeta {
         TensorMeta { sizes: copied(&tensor.layout().sizes), dtype: tensor.dtype(), device: tensor.device() }
+    }
+
+    /// Appends the metadata of a tensor, field by field where it stays: bytes just written would be moved before they are there.
+    #[inline]
+    pub(super) fn push_of<A: Array<Item = TensorMeta>>(list: &mut SmallVec<A>, tensor: &Tensor) {
+        list.reserve(1);
+        // SAFETY: there is room for one more, of which every field is written.
+        unsafe {
+            let place = list.as_mut_ptr().add(list.len());
+            (&raw mut (*place).sizes).write(copied(&tensor.layout().sizes));
+            (&raw mut (*place).dtype).write(tensor.dtype());
+            (&raw mut (*place).device).write(tensor.device());
+            list.set_len(list.len() + 1);
+        }
     }
 
     /// Placeholder metadata of an absent optional tensor.

@@ -2,9 +2,10 @@
 
 use smallvec::smallvec;
 
+use super::call::Call;
 use super::context::TensorMeta;
 use super::mode::no_grad;
-use super::node::{Edge, NewNode, Node};
+use super::node::{Edge, Edges, NewNode, Node};
 use super::saved::{SavedTensor, Slot};
 use super::strided::{Step, Strided};
 use super::{anomaly, attach, edge_of};
@@ -134,21 +135,8 @@ impl Recording {
         for (index, arg) in args.iter().enumerate() {
             call.starts.push(call.inputs.len() as u32);
             let save = reads_arguments & (1 << index) != 0;
-            let mut push = |tensor: Option<&Tensor>| -> Result<()> {
-                let position = call.inputs.len() as u32;
-                let Some(tensor) = tensor else {
-                    call.absent.push(position);
-                    call.inputs.push(TensorMeta::absent());
-                    edges.push(None);
-                    return Ok(());
-                };
-                edges.push(edge_of(tensor)?);
-                call.inputs.push(TensorMeta::of(tensor));
-                if save {
-                    call.saved.push(saved(Slot::Input(position), tensor, target)?);
-                }
-                Ok(())
-            };
+            let mut push =
+                |tensor| add_input(edges, call, tensor, if save { Saving::Of(target) } else { Saving::None });
             match *arg {
                 Arg::Tensor(tensor) => push(Some(tensor))?,
                 Arg::Tensors(tensors) => tensors.iter().try_for_each(|tensor| push(Some(tensor)))?,
@@ -192,9 +180,9 @@ impl Recording {
     pub fn into_node(mut self, outs: &[Tensor]) -> Shared<Node> {
         let (_, metas, call) = self.0.parts();
         for (index, out) in outs.iter().enumerate() {
-            metas.push(TensorMeta::of(out));
+            TensorMeta::push_of(metas, out);
             if call.reads_outputs & (1 << call.op.result_of(index)) != 0 {
-                call.saved.push(SavedTensor::new(Slot::Output(index as u32), out));
+                call.saved.keep(Slot::Output(index as u32), out);
             }
         }
         let node = self.0.share();
@@ -203,6 +191,34 @@ impl Recording {
         }
         node
     }
+}
+
+/// Whether an input is saved, and the tensor that the call writes to.
+#[derive(Clone, Copy)]
+enum Saving<'a> {
+    None,
+    Of(Option<&'a Tensor>),
+}
+
+/// Adds a tensor input of a call, or an absent one.
+#[inline(always)]
+fn add_input(edges: &mut Edges, call: &mut Call, tensor: Option<&Tensor>, saving: Saving<'_>) -> Result<()> {
+    let position = call.inputs.len() as u32;
+    let Some(tensor) = tensor else {
+        call.absent.push(position);
+        call.inputs.push(TensorMeta::absent());
+        edges.push(None);
+        return Ok(());
+    };
+    edges.push(edge_of(tensor)?);
+    TensorMeta::push_of(&mut call.inputs, tensor);
+    let Saving::Of(target) = saving else { return Ok(()) };
+    // A copy of a tensor that the call is about to overwrite.
+    match target.is_some_and(|target| target.shares_storage(tensor)) {
+        true => call.saved.push(SavedTensor::copied(Slot::Input(position), tensor)?),
+        false => call.saved.keep(Slot::Input(position), tensor),
+    }
+    Ok(())
 }
 
 /// The device of the first tensor, which is the call's device.
@@ -226,14 +242,6 @@ fn tracked_arguments(args: &[Arg<'_>]) -> u64 {
         arg.for_each_tensor(|tensor| tracked |= u64::from(tensor.requires_grad()) << index);
     }
     tracked
-}
-
-/// A tensor that a formula reads: a copy of one that the call is about to overwrite.
-fn saved(slot: Slot, tensor: &Tensor, target: Option<&Tensor>) -> Result<SavedTensor> {
-    match target.is_some_and(|target| target.shares_storage(tensor)) {
-        true => SavedTensor::copied(slot, tensor),
-        false => Ok(SavedTensor::new(slot, tensor)),
-    }
 }
 
 /// Rejects a result whose dtype only stores: nothing adds gradients of it, and one that is cut without a word would be wrong.

@@ -63,7 +63,7 @@ impl SavedTensor {
     }
 
     /// Saves a tensor in any case.
-    #[inline]
+    #[inline(always)]
     pub fn kept(slot: Slot, tensor: &Tensor) -> SavedTensor {
         let memory = Memory::Kept {
             storage: tensor.storage().clone(),
@@ -138,6 +138,21 @@ impl SavedTensors {
     #[inline]
     pub fn push(&mut self, saved: SavedTensor) {
         self.list().tensors.push(saved);
+    }
+
+    /// Saves a tensor, as [`SavedTensor::new`] does, where it stays.
+    #[inline(always)]
+    pub fn keep(&mut self, slot: Slot, tensor: &Tensor) {
+        if checkpoint::is_collecting() {
+            return self.push(SavedTensor::new(slot, tensor));
+        }
+        let tensors = &mut self.list().tensors;
+        tensors.reserve(1);
+        // SAFETY: there is room for one more, which is written.
+        unsafe {
+            tensors.as_mut_ptr().add(tensors.len()).write(SavedTensor::kept(slot, tensor));
+            tensors.set_len(tensors.len() + 1);
+        }
     }
 
     /// Releases the saved memory; reading it is an error from now on.
