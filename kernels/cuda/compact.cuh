@@ -81,6 +81,25 @@ DEVICE u64 picked(const u64 *sums, i64 at) {
   return sums[at] != before ? sums[at] : 0;
 }
 
+// The position of a number as often as the number says, one after the other; operand 0 has the running sums of all. `most` is the
+// sum that the output has room for.
+template <class T>
+struct Repeated {
+  Strided<1, u64> places;
+  T *out;
+  u64 most, last;
+  i64 step;
+
+  DEVICE void operator()(const i64 (&offsets)[1], const u64 (&)[8]) const {
+    const u64 *const sums = static_cast<const u64 *>(places.pointers[0]);
+    const u64 at = static_cast<u64>(offsets[0]);
+    const u64 first = at == 0 ? 0 : sums[at - 1];
+    // A negative number, or another sum.
+    if (sums[at] < first || sums[at] > most || (at == last && sums[at] != most)) return report(kIndexOutOfRange);
+    for (u64 place = first; place < sums[at]; ++place) out[static_cast<i64>(place) * step] = static_cast<T>(at);
+  }
+};
+
 // The picked elements of operand 1, one after the other; operand 0 has the running sums.
 template <class T>
 struct Picked {

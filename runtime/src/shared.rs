@@ -18,7 +18,7 @@ pub(crate) struct Shared<T>(NonNull<Counted<T>>, PhantomData<Counted<T>>);
 pub(crate) struct WeakShared<T>(NonNull<Counted<T>>, PhantomData<Counted<T>>);
 
 /// Memory for a shared value, which is written at its final address: large values take long to move, and a function that
-/// writes one would wait for what it captured to be stored. Memory that is not filled is lost.
+/// writes one would wait for the stores of its captures. Memory that is not filled is lost.
 #[must_use]
 pub(crate) struct Room<T>(NonNull<Counted<T>>);
 

@@ -342,6 +342,11 @@ impl DTypeSet {
         DTypeSet(self.0 & other.0)
     }
 
+    /// Whether a set leaves out no dtype that kernels compute with.
+    pub const fn has_all(self) -> bool {
+        self.0 & Self::ALL.0 == Self::ALL.0
+    }
+
     /// Whether `dtype` is a member.
     pub const fn contains(self, dtype: DType) -> bool {
         self.0 & (1 << dtype.index()) != 0

@@ -56,7 +56,10 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
         if heads[target].op.is_external() && !heads[index].op.is_external() {
             renamed_arguments(context, &heads[index], &heads[target].op);
         }
+        // Neither is for users if the operator is for formulas alone.
+        let backward_only = heads[target].op.facts.backward_only;
         let head = &mut heads[index];
+        head.op.facts.backward_only = backward_only;
         head.op.alias_of = Some(OpId(target));
         head.op.forms = alias_forms(context, head.raw, &head.op, &target_forms);
         for (arg, (element, value)) in head.op.args.iter_mut().zip(elements) {

@@ -10,6 +10,7 @@ use super::scratch::{Dense, convert, is_dense, read, write_dense};
 use crate::cpu::expect_sizes;
 use crate::views;
 
+pub use super::compact::repeated_positions;
 pub use super::fill::arange_of as arange;
 pub use super::sort::unique;
 

@@ -3,11 +3,12 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
+use opsmith_runtime::backend::Elements;
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Result, Scalar};
 
 use super::launch::{bits, each, line, merged, strided};
-use super::scratch::{Dense, Room, write_dense};
+use super::scratch::{Dense, Room, convert, write_dense};
 use crate::cpu::pick::together;
 use crate::cpu::{broadcast_strides, expect_sizes};
 use crate::device::EACH;
@@ -45,6 +46,16 @@ struct PickedPlaces {
     most: u64,
     step: i64,
     dim_step: i64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Repeated {
+    places: Strided<1>,
+    out: *mut u8,
+    most: u64,
+    last: u64,
+    step: i64,
 }
 
 #[derive(Clone, Copy)]
@@ -201,7 +212,7 @@ pub fn masked_scatter_backward(
     write_dense(out, |first| {
         let whole = [most as i64];
         let (to, work) = (first.cast(), opsmith_runtime::backend::Work::on(device)?);
-        let to = opsmith_runtime::backend::Elements { start: to, dtype, sizes: &whole, strides: &[1] };
+        let to = Elements { start: to, dtype, sizes: &whole, strides: &[1] };
         // SAFETY: the elements of both operands, and of the output.
         unsafe {
             work.runtime().fill(work.queue(), to, Scalar::Int(0))?;
@@ -210,6 +221,32 @@ pub fn masked_scatter_backward(
             write_picked(dtype, device, &sums, from, (first, most, 1), false)
         }
     })
+}
+
+/// Each position as often as its number says; a negative number, or another sum than the output has elements, is reported.
+///
+/// # Errors
+/// If the numbers are no vector, or errors of the device.
+pub fn repeated_positions(repeats: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
+    let (count, most, device) = (repeats.numel() as u64, out.numel() as u64, out.device());
+    expect_sizes(repeats.sizes(), &[count as i64])?;
+    expect_sizes(out.sizes(), &[most as i64])?;
+    if count == 0 {
+        return expect_sizes(out.sizes(), &[0]);
+    }
+    let numbers = Room::new::<u64>(device, count)?;
+    let elements = |start, dtype, strides| Elements { start, dtype, sizes: repeats.sizes(), strides };
+    let to = elements(numbers.address::<u64>().cast(), DType::U64, &[1]);
+    let from = elements(repeats.address().cast_mut().cast(), repeats.dtype(), repeats.strides());
+    // SAFETY: both have a number for each position, and the output its elements.
+    unsafe { convert(device, to, from)? };
+    running_sums_of(device, &numbers, count)?;
+    let sums = numbers.address::<u64>().cast_const().cast();
+    let places = strided(repeats.sizes(), [(sums, &[1])])?;
+    let (last, step) = (count - 1, out.strides()[0]);
+    let parameter = Repeated { places, out: out.address().cast(), most, last, step };
+    // SAFETY: the struct has the fields of `compact.cuh`; no place beyond the output's is written.
+    unsafe { each(&PROGRAM, device, (5, "Repeated"), out.dtype(), &places, &parameter) }
 }
 
 /// `self` with the elements of `source`, in row-major order, wherever the mask is true, in row-major order too. `self` and

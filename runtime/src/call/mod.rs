@@ -66,7 +66,7 @@ pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
     if let Some(result) = autograd::invoke_plain(op, args) {
         return result.map_err(|error| op.error_of_call(error, op.name, args));
     }
-    // In place: what was just written would be moved before it is there.
+    // In place: bytes just written would be moved before they are there.
     match autograd::invoke(op, args) {
         Ok(ref mut outs) => {
             debug_assert_eq!(outs.len(), 1);

@@ -26,7 +26,7 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
             return outs;
         }
     }
-    // In place: what was just written would be moved before it is there.
+    // In place: bytes just written would be moved before they are there.
     let inferred = op.inferred(args);
     let inferred = match inferred {
         Some(Ok(ref inferred)) => inferred,

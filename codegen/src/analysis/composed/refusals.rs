@@ -201,8 +201,7 @@ impl<'a> Walk<'a> {
             }
         }
         let dtypes = op.body.dtypes_of_row(Backend::Cpu);
-        let all = DTypeSet::NAMED.iter().find(|(name, _)| *name == "all").map(|(_, set)| *set);
-        if dtypes != DTypeSet::EMPTY && Some(dtypes) != all {
+        if dtypes != DTypeSet::EMPTY && !dtypes.has_all() {
             let compute = with_args(&infer.compute, args);
             match compute.map(|compute| Fact::DType.shortened(self.model, self.top, compute)) {
                 Some(compute) if is_inside(&compute, dtypes) => {}

@@ -36,7 +36,7 @@ pub(super) fn in_trait(whole: &syn::ItemTrait) -> Option<String> {
             plain.items.push(item.clone());
             continue;
         };
-        let functions: Functions = syn::parse2(call.mac.tokens.clone()).ok()?;
+        let functions = syn::parse2::<Functions>(call.mac.tokens.clone()).ok()?;
         calls.push_str(&format!("\n    {}! {{\n{}    }}\n", path(&call.mac), functions.text(2)));
     }
     let text = printed(syn::Item::Trait(plain));

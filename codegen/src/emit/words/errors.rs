@@ -93,8 +93,7 @@ fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
         }
     }
     let dtypes = op.body.dtypes_of_row(Backend::Cpu);
-    let all = DTypeSet::NAMED.iter().find(|(name, _)| *name == "all").map(|(_, set)| *set);
-    if dtypes != DTypeSet::EMPTY && Some(dtypes) != all && op.args.iter().any(|arg| arg.ty.holds_tensors()) {
+    if dtypes != DTypeSet::EMPTY && !dtypes.has_all() && op.args.iter().any(|arg| arg.ty.holds_tensors()) {
         add(format!("if the dtype to compute in is outside {}", named(dtypes)));
     }
     let function = op.infer.as_ref().and_then(|infer| infer.function.as_ref()).or(op.body.view.as_ref());
