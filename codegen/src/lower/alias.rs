@@ -60,6 +60,7 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
         let backward_only = heads[target].op.facts.backward_only;
         let head = &mut heads[index];
         head.op.facts.backward_only = backward_only;
+        head.op.receiver = head.op.receiver.filter(|_| !backward_only);
         head.op.alias_of = Some(OpId(target));
         head.op.forms = alias_forms(context, head.raw, &head.op, &target_forms);
         for (arg, (element, value)) in head.op.args.iter_mut().zip(elements) {
