@@ -45,6 +45,13 @@ fn declarations(overloads: &Overloads) -> Vec<Declaration> {
         }
     }
     found.sort_by_key(|one| one.parameters.len());
+    // Where another overload takes an integer, a number means that one.
+    let second = |one: &Declaration, hint: &str| one.parameters.get(1).is_some_and(|own| own.hint == hint);
+    if found.iter().any(|one| second(one, "int")) {
+        for one in found.iter_mut().filter(|one| second(one, "TensorLike")) {
+            "Tensor".clone_into(&mut one.parameters[1].hint);
+        }
+    }
     let sizes: Vec<Declaration> = found.iter().filter_map(one_by_one).collect();
     found.extend(sizes.into_iter().take(1));
     found

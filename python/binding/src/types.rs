@@ -47,7 +47,7 @@ impl PyDType {
     /// Whether elements are real numbers with a point.
     #[getter]
     fn is_floating_point(&self) -> bool {
-        self.0.is_differentiable() && !self.0.is_complex()
+        self.0.is_float()
     }
 
     /// Whether elements are complex numbers.
