@@ -162,13 +162,10 @@ impl SavedTensors {
             return;
         }
         list.freed = true;
-        if list.has_places() {
-            let places = std::mem::take(&mut list.tensors);
-            drop(list);
-            drop(places);
-        } else {
-            list.tensors.clear();
-        }
+        // Dropped after the lock: memory of another library has an owner, whose drop is other code.
+        let tensors = std::mem::take(&mut list.tensors);
+        drop(list);
+        drop(tensors);
     }
 
     /// Stores a tangent of the call at a level.
