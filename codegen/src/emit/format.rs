@@ -52,7 +52,6 @@ const COMMENT_WIDTH: usize = 60;
 fn item(item: syn::Item) -> String {
     let text = match &item {
         syn::Item::Macro(call) => rows::call(call).or_else(|| macro_rules(call).map(wide)),
-        syn::Item::Trait(whole) => rows::in_trait(whole),
         _ => None,
     };
     text.unwrap_or_else(|| printed(item))

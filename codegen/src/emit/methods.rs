@@ -9,9 +9,6 @@ use super::options::options_name;
 use super::{Generation, Selection, document};
 use crate::analysis::naming;
 
-/// Methods of one macro call: the compiler's time for a call grows with the square of its rows.
-const ROWS: usize = 16;
-
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods: Vec<TokenStream> = generation
         .ops_with_functions()
@@ -24,14 +21,12 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     }
     let name = methods_name(generation.config);
     let doc = doc(&format!("The operators of `{}` as methods of tensors.", generation.config.library));
-    let pieces = methods.chunks(ROWS);
-    let pieces = pieces.map(|rows| quote!(rt::methods! { #(#rows)* }));
     quote! {
         #doc
         pub trait #name {
             /// The tensor the methods work on.
             fn as_tensor(&self) -> &Tensor;
-            #(#pieces)*
+            #(#methods)*
         }
         impl #name for Tensor {
             fn as_tensor(&self) -> &Tensor {
@@ -64,6 +59,9 @@ fn method(function: &Function<'_>) -> TokenStream {
     quote! {
         #doc
         #attributes
-        fn #name #lifetimes(&#receiver, #(#declared),*) -> #result = functions::#name(#(#passed),*);
+        #[track_caller]
+        fn #name #lifetimes(&#receiver, #(#declared),*) -> #result {
+            functions::#name(#(#passed),*)
+        }
     }
 }

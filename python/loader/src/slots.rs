@@ -51,17 +51,30 @@ fn operator(slot: usize) -> Result<&'static Operator> {
     OPERATORS[slot].get().copied().ok_or_else(|| Error::not_found("the operator was not loaded"))
 }
 
+fn infer(slot: usize, args: &[Arg<'_>]) -> Result<Inferred> {
+    operator(slot)?.infer(args)
+}
+
+fn compose(slot: usize, args: &[Arg<'_>]) -> Result<Outputs> {
+    operator(slot)?.compose(args)
+}
+
+fn present(slot: usize, args: &[Arg<'_>]) -> Result<u64> {
+    operator(slot)?.present(args)
+}
+
+/// The functions of a number: nothing but calls, since each is compiled as often as there are numbers.
 const fn functions<const SLOT: usize>() -> Functions {
-    fn infer<const SLOT: usize>(args: &[Arg<'_>]) -> Result<Inferred> {
-        operator(SLOT)?.infer(args)
+    fn infer_at<const SLOT: usize>(args: &[Arg<'_>]) -> Result<Inferred> {
+        infer(SLOT, args)
     }
-    fn composite<const SLOT: usize>(args: &[Arg<'_>]) -> Result<Outputs> {
-        operator(SLOT)?.compose(args)
+    fn compose_at<const SLOT: usize>(args: &[Arg<'_>]) -> Result<Outputs> {
+        compose(SLOT, args)
     }
-    fn present<const SLOT: usize>(args: &[Arg<'_>]) -> Result<u64> {
-        operator(SLOT)?.present(args)
+    fn present_at<const SLOT: usize>(args: &[Arg<'_>]) -> Result<u64> {
+        present(SLOT, args)
     }
-    Functions { infer: infer::<SLOT>, composite: composite::<SLOT>, present: present::<SLOT> }
+    Functions { infer: infer_at::<SLOT>, composite: compose_at::<SLOT>, present: present_at::<SLOT> }
 }
 
 /// Functions for 16 numbers, from a multiple of 16.

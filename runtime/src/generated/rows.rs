@@ -45,24 +45,6 @@ macro_rules! forms {
     )*};
 }
 
-/// Methods of a trait that call functions, some at a time: the compiler's time for one macro call grows with the square of
-/// its rows.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! methods {
-    ($(
-        $(#[$docs:meta])*
-        fn $name:ident $(<$lifetime:lifetime>)?(&$this:ident $(, $arg:ident: $ty:ty)* $(,)?) -> $result:ty =
-            $body:expr;
-    )*) => {$(
-        $(#[$docs])*
-        #[track_caller]
-        fn $name $(<$lifetime>)?(&$this $(, $arg: $ty)*) -> $result {
-            $body
-        }
-    )*};
-}
-
 /// The end of a sentence on a form: its difference from the first.
 #[doc(hidden)]
 #[macro_export]

@@ -20,45 +20,24 @@ pub(super) fn call(call: &syn::ItemMacro) -> Option<String> {
     }
     let tokens = || call.mac.tokens.clone();
     let content = syn::parse2::<Functions>(tokens())
-        .map(|functions| functions.text(1))
+        .map(Functions::text)
         .or_else(|_| syn::parse2::<Options>(tokens()).map(Options::text))
-        .or_else(|_| syn::parse2::<syn::File>(tokens()).map(|items| inside(quote!(#items), 1)))
+        .or_else(|_| syn::parse2::<syn::File>(tokens()).map(|items| inside(quote!(#items))))
         .ok()?;
     Some(format!("{}! {{\n{content}}}\n", path(&call.mac)))
-}
-
-/// The text of a trait some of whose items are calls with rows, which stand behind the others; `None` for another.
-pub(super) fn in_trait(whole: &syn::ItemTrait) -> Option<String> {
-    let (mut plain, mut calls) = (whole.clone(), String::new());
-    plain.items.clear();
-    for item in &whole.items {
-        let syn::TraitItem::Macro(call) = item else {
-            plain.items.push(item.clone());
-            continue;
-        };
-        let functions = syn::parse2::<Functions>(call.mac.tokens.clone()).ok()?;
-        calls.push_str(&format!("\n    {}! {{\n{}    }}\n", path(&call.mac), functions.text(2)));
-    }
-    let text = printed(syn::Item::Trait(plain));
-    (!calls.is_empty()).then(|| format!("{}{calls}}}\n", text.trim_end().trim_end_matches('}')))
 }
 
 fn path(call: &syn::Macro) -> String {
     call.path.to_token_stream().to_string().replace(' ', "")
 }
 
-/// Items as they stand inside of so many braces.
-fn inside(items: TokenStream, depth: usize) -> String {
-    let modules = (0..depth).fold(items, |inner, _| quote!(mod m { #inner }));
-    let mut module: syn::Item = syn::parse_quote!(#modules);
+/// Items as they stand inside of braces.
+fn inside(items: TokenStream) -> String {
+    let mut module: syn::Item = syn::parse_quote!(mod m { #items });
     Plain.visit_item_mut(&mut module);
     let module = printed(module);
-    let mut content = module.as_str();
-    for _ in 0..depth {
-        let inner = content.trim_start_matches(' ').trim_start_matches("mod m {\n");
-        content = inner.trim_end_matches(['\n', ' ']).trim_end_matches('}');
-    }
-    content.trim_end_matches(' ').to_owned()
+    let content = module.trim_start_matches("mod m {\n");
+    content.trim_end_matches('\n').trim_end_matches('}').to_owned()
 }
 
 /// A head and `[words] fn f(a: A, b => B) -> R = body;` …
@@ -79,8 +58,6 @@ struct Function {
     words: Vec<Ident>,
     name: Ident,
     generics: Generics,
-    /// Whether the first parameter is `&self`.
-    is_method: bool,
     params: Punctuated<Param, Token![,]>,
     result: ReturnType,
     body: Expr,
@@ -129,17 +106,12 @@ impl Parse for Function {
         let (name, generics) = (input.parse()?, input.parse()?);
         let content;
         syn::parenthesized!(content in input);
-        let is_method = content.peek(Token![&]) && content.peek2(Token![self]);
-        if is_method {
-            content.parse::<syn::Receiver>()?;
-            content.parse::<Option<Token![,]>>()?;
-        }
         let params = content.parse_terminated(Param::parse, Token![,])?;
         let result = input.parse()?;
         input.parse::<Token![=]>()?;
         let body = input.parse()?;
         input.parse::<Token![;]>()?;
-        Ok(Function { attributes, words, name, generics, is_method, params, result, body })
+        Ok(Function { attributes, words, name, generics, params, result, body })
     }
 }
 
@@ -156,8 +128,8 @@ impl Parse for Param {
 }
 
 impl Functions {
-    fn text(self, depth: usize) -> String {
-        let indent = " ".repeat(depth * STEP);
+    fn text(self) -> String {
+        let indent = " ".repeat(STEP);
         let (first, last) = (format!("{indent}fn "), format!("{indent}}}"));
         let head = match self.head {
             Head::None => String::new(),
@@ -166,7 +138,7 @@ impl Functions {
         let mut lines: Vec<String> = head.lines().map(str::to_owned).collect();
         // One after another, so that only one is a tree: there are as many as operators.
         for row in self.rows {
-            let text = inside(row.as_rust(), depth);
+            let text = inside(row.as_rust());
             let mut rest = text.lines();
             while let Some(line) = rest.next() {
                 if !line.starts_with(&first) {
@@ -200,8 +172,7 @@ impl Function {
             true => quote!(#name: I<#ty>),
             false => quote!(#name: #ty),
         });
-        let receiver = self.is_method.then(|| quote!(&self,));
-        quote!(#(#attributes)* fn #name #generics(#receiver #(#params),*) #result { #body })
+        quote!(#(#attributes)* fn #name #generics(#(#params),*) #result { #body })
     }
 
     /// The lines of that function but the last, as the row's.
@@ -245,7 +216,7 @@ fn closing(text: &str) -> Option<usize> {
 
 /// `/// Docs.` `Name;`
 fn titled(attributes: &[Attribute], name: &Ident) -> String {
-    let text = inside(quote!(#(#attributes)* struct #name;), 1);
+    let text = inside(quote!(#(#attributes)* struct #name;));
     text.replacen(&format!("struct {name};"), &format!("{name};"), 1)
 }
 
@@ -330,7 +301,7 @@ impl Options {
         let Options { attributes, name, fields } = self;
         let mut text = titled(&attributes, &name);
         for OptionField { attributes, name, ty, default, given, value, source } in fields {
-            let docs = inside(quote!(#(#attributes)* struct M;), 1);
+            let docs = inside(quote!(#(#attributes)* struct M;));
             text.push_str(docs.trim_end().trim_end_matches("struct M;").trim_end_matches(' '));
             let [default, value] = [default, value].map(|value| {
                 let line = one_line(quote!(const M: () = #value;));
@@ -362,7 +333,7 @@ fn type_text(ty: Type) -> String {
 }
 
 fn one_line(item: TokenStream) -> String {
-    let text = inside(item, 1);
+    let text = inside(item);
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace("( ", "(").replace("[ ", "[").replace(", )", ")").replace(", ]", "]")
 }

@@ -4,6 +4,7 @@
 //! are, for several processors.
 
 use opsmith_runtime::Element;
+use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::simd::widest_over;
 
 use super::block::{Block, Row};
@@ -52,37 +53,74 @@ impl<C: Lane> Function<C> {
     }
 }
 
-/// A function of each value, in a loop for the processor.
+/// A function of each value, in a loop for the processor. A loop is all that is compiled for each function and type.
 #[inline(always)]
-pub fn one<V: Element, R>(a: &Row<V>, function: impl Fn(V) -> R) -> Row<R> {
+pub fn one<V: Element, R: Arithmetic>(a: &Row<V>, function: impl Fn(V) -> R) -> Row<R> {
+    let values = match a {
+        Row::Same(value) => return Row::Same(function(*value)),
+        Row::Each(values) => values,
+    };
+    let mut results = vec![R::ZERO; values.len()];
     widest_over::<V, _>(
         #[inline(always)]
-        || a.map(function),
-    )
+        || {
+            for (result, value) in std::iter::zip(&mut results, values) {
+                *result = function(*value);
+            }
+        },
+    );
+    Row::Each(results)
 }
 
 /// A function of the values of two rows, in a loop for the processor.
 #[inline(always)]
-pub fn two<V: Element, R>(a: &Row<V>, b: &Row<V>, function: impl Fn(V, V) -> R) -> Row<R> {
+pub fn two<V: Element, R: Arithmetic>(a: &Row<V>, b: &Row<V>, function: impl Fn(V, V) -> R) -> Row<R> {
+    if let (Row::Same(a), Row::Same(b)) = (a, b) {
+        return Row::Same(function(*a, *b));
+    }
+    let length = length(&[a, b]);
+    let (a, b) = (a.spread(length), b.spread(length));
+    let mut results = vec![R::ZERO; length];
     widest_over::<V, _>(
         #[inline(always)]
-        || a.zip(b, function),
-    )
+        || {
+            for (result, (a, b)) in std::iter::zip(&mut results, std::iter::zip(&*a, &*b)) {
+                *result = function(*a, *b);
+            }
+        },
+    );
+    Row::Each(results)
 }
 
 /// A function of the values of three rows.
-pub fn three<V: Element, R>(a: &Row<V>, b: &Row<V>, c: &Row<V>, function: impl Fn(V, V, V) -> R) -> Row<R> {
+pub fn three<V: Element, R: Arithmetic>(
+    a: &Row<V>,
+    b: &Row<V>,
+    c: &Row<V>,
+    function: impl Fn(V, V, V) -> R,
+) -> Row<R> {
     if let (Row::Same(a), Row::Same(b), Row::Same(c)) = (a, b, c) {
         return Row::Same(function(*a, *b, *c));
     }
-    let length = [a, b, c].into_iter().find_map(|row| match row {
-        Row::Each(values) => Some(values.len()),
-        Row::Same(_) => None,
-    });
-    let length = length.unwrap_or(1);
+    let length = length(&[a, b, c]);
     let (a, b, c) = (a.spread(length), b.spread(length), c.spread(length));
+    let mut results = vec![R::ZERO; length];
     widest_over::<V, _>(
         #[inline(always)]
-        || Row::Each((0..length).map(|at| function(a[at], b[at], c[at])).collect()),
-    )
+        || {
+            for (result, ((a, b), c)) in std::iter::zip(&mut results, std::iter::zip(&*a, &*b).zip(&*c)) {
+                *result = function(*a, *b, *c);
+            }
+        },
+    );
+    Row::Each(results)
+}
+
+/// The number of elements of rows; one if each has a single value.
+fn length<V>(rows: &[&Row<V>]) -> usize {
+    let lengths = rows.iter().map(|row| match row {
+        Row::Each(values) => values.len(),
+        Row::Same(_) => 1,
+    });
+    lengths.max().unwrap_or(1)
 }
