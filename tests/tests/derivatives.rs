@@ -97,9 +97,6 @@ fn refusals_are_known_and_in_the_coverage_table() {
             "_recurrent_direction: second_order, forward_mode",
             "_recurrent_steps: second_order, forward_mode",
             "_recurrent_steps_backward: gradient, second_order, forward_mode",
-            // Factors in one matrix; solutions, inverses and determinants have gradients of their own.
-            "linalg_lu_factor_ex: gradient, second_order, forward_mode",
-            "linalg_lu_factor: gradient, second_order, forward_mode",
             // Sums over paths have a gradient, and none of it.
             "ctc_loss.IntList: second_order, forward_mode",
             "_ctc_loss: second_order, forward_mode",
