@@ -81,6 +81,8 @@ complex64: dtype
 complex128: dtype
 float8_e4m3fn: dtype
 float8_e5m2: dtype
+int4: dtype
+uint4: dtype
 
 class device:
     def __new__(cls, device: DeviceLike, index: int | None = None) -> device: ...
@@ -361,9 +363,11 @@ class _Definition:
     is_backward: builtins.bool
     is_deterministic: builtins.bool
     is_composition: builtins.bool
+    has_kernels: builtins.bool
     is_differentiable: builtins.bool
     differentiable_results: list[builtins.bool] | None
     is_data_dependent: builtins.bool
+    has_run_sizes: builtins.bool
     value_arguments: list[str]
     reads: tuple[list[builtins.bool], list[builtins.bool]] | None
     samples: list[list[tuple[str, str]]]

@@ -83,6 +83,10 @@ class Entry:
             return f"elements of {', '.join(definition.value_arguments)} determine shapes of its results"
         if any(optional for _, _, optional in self.results):
             return "a result may be absent"
+        if definition.is_data_dependent and not definition.has_run_sizes:
+            return "sizes of its results depend on elements inside of a composition"
+        if not definition.has_kernels and re.search(r"=u?int4\b", definition.schema):
+            return "its results are integers of four bits, which frameworks do not take over"
         return None
 
     def bound(self, args: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,9 @@ use crate::documentation::{sample_dtype, sample_text};
 use crate::errors::{OrRaise, forget};
 use crate::result;
 
+/// The tag of operators whose results have sizes that elements decide, as in PyTorch's list.
+const DYNAMIC: &str = "dynamic_output_shape";
+
 /// A definition of an operator.
 #[pyclass(name = "_Definition", module = "opsmith", frozen)]
 pub struct PyDefinition(pub &'static OpDef);
@@ -129,6 +132,12 @@ impl PyDefinition {
         self.0.composite.is_some()
     }
 
+    /// Whether it has kernels of its own, for some devices.
+    #[getter]
+    fn has_kernels(&self) -> bool {
+        !self.0.kernels.is_none()
+    }
+
     /// Whether it has a derivative, of its entry or of its composition.
     #[getter]
     fn is_differentiable(&self) -> bool {
@@ -146,6 +155,12 @@ impl PyDefinition {
     /// Whether sizes of results are known after a run only.
     #[getter]
     fn is_data_dependent(&self) -> bool {
+        self.has_run_sizes() || self.0.facts.tags.contains(&DYNAMIC)
+    }
+
+    /// Whether inference names the sizes of results that are known after a run only, as that of a composition cannot.
+    #[getter]
+    fn has_run_sizes(&self) -> bool {
         self.0.rules.is_some_and(|rules| !rules.run_sizes.is_empty())
     }
 
