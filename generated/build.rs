@@ -7,5 +7,6 @@ fn main() {
     let tables = tables.map(|path| RustPath::parse(&path).expect("a crate's path"));
     let config = opsmith_codegen::build_stock(Tables::Of(tables.to_vec()));
     println!("cargo::metadata=SPEC={}", config.spec.display());
+    println!("cargo::metadata=FEATURES={}", config.features.unwrap_or_default().join(" "));
     println!("cargo::metadata=INCLUDE={}", config.include[0].display());
 }

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-[ $# -gt 0 ] || set -- graph aot cuda profile tracing ndarray
+[ $# -gt 0 ] || set -- "" graph aot cuda profile tracing ndarray fft linalg nn random statistics vision
 for features in "$@"; do
   cargo check --quiet -p opsmith --no-default-features --features "$features"
 done

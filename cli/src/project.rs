@@ -199,7 +199,7 @@ fn library_of(package: &Value) -> Option<Library> {
     }
     let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
     let spec = joined(folder, spec);
-    Some(Library { package: name.to_owned(), path: String::new(), spec, include: Vec::new() })
+    Some(Library { package: name.to_owned(), path: String::new(), spec, features: None, include: Vec::new() })
 }
 
 /// `folder/../ops.yaml`, normalised.

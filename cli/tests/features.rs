@@ -53,6 +53,12 @@ const CUSTOM: &str = "
   derivatives: {self: non_differentiable}
 ";
 
+const OF_A_FAMILY: &str = "
+- func: squared_part(Tensor self) -> Tensor
+  doc: The square of the positive part.
+  decompose: relu(self) * relu(self)
+";
+
 const KERNEL: &str = "#include \"custom_aot_extra.h\"
 extern \"C\" int Copy(int, void **, int *, int64_t **, const char **, void *, void *) { return 1; }
 ";
@@ -136,6 +142,13 @@ impl User {
         std::fs::write(self.0.join(file), text).unwrap();
     }
 
+    /// Turns features of `opsmith` on.
+    fn features(&self, features: &str) {
+        let manifest = std::fs::read_to_string(self.0.join("Cargo.toml")).unwrap();
+        let with = format!("default-features = false, features = [{features}]");
+        self.write("Cargo.toml", &manifest.replacen("default-features = false", &with, 1));
+    }
+
     fn run(&self) -> Output {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
         cargo(
@@ -170,4 +183,12 @@ fn a_program_without_features_runs() {
             && errors.contains("add \"aot\" to its features in Cargo.toml"),
         "{errors}"
     );
+
+    // An operator of a family whose feature is off is not there, and with the feature it is.
+    user.write("ops.yaml", &format!("{SPEC}{OF_A_FAMILY}"));
+    let errors = text(&user.run().stderr);
+    assert!(errors.contains("there is no operator `relu`"), "{errors}");
+    user.features("\"random\"");
+    let run = user.run();
+    assert_eq!(text(&run.stdout), "20. [3., 5., 7.]\n", "{}", text(&run.stderr));
 }

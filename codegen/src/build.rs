@@ -26,6 +26,7 @@ pub fn build(path: impl AsRef<Path>) {
     let mut config = Config::new(path);
     let name = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| config.library.clone());
     config.library.clone_from(&name);
+    config.features = Some(features());
     let manifest = std::fs::read_to_string("Cargo.toml").unwrap_or_default();
     config.backends.extend(manifest::backends(&manifest).unwrap_or_else(|message| fail(&message)));
     let mut libraries = chain::libraries(dependencies(&manifest).unwrap_or_else(|message| fail(&message)));
@@ -39,9 +40,24 @@ pub fn build(path: impl AsRef<Path>) {
     // For the build scripts of crates that build on this one; cargo passes it to direct dependents if the manifest has
     // `links`.
     let spec = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    libraries.push(Library { package: name, path: String::new(), spec, include: Vec::new() });
+    libraries.push(Library {
+        package: name,
+        path: String::new(),
+        spec,
+        features: config.features,
+        include: Vec::new(),
+    });
     println!("cargo::metadata={}={}", chain::METADATA, chain::encode(&libraries));
     warn_of_half_a_parent(&manifest);
+}
+
+/// The features of the crate that are on, as their variables have them, sorted.
+fn features() -> Vec<String> {
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut on: Vec<String> =
+        variables.filter_map(|name| name.strip_prefix("CARGO_FEATURE_").map(str::to_owned)).collect();
+    on.sort();
+    on
 }
 
 /// The library crates that this one depends on, from the metadata of their build scripts.
@@ -57,7 +73,9 @@ fn dependencies(manifest: &str) -> Result<Vec<Dependency>, String> {
     if let (Ok(spec), Ok(include)) = (std::env::var("DEP_OPSMITH_SPEC"), std::env::var("DEP_OPSMITH_INCLUDE"))
     {
         let (package, path) = (chain::ROOT.to_owned(), String::new());
-        let library = Library { package, path, spec: spec.into(), include: vec![include.into()] };
+        println!("cargo::rerun-if-env-changed=DEP_OPSMITH_FEATURES");
+        let features = std::env::var("DEP_OPSMITH_FEATURES").ok().and_then(|text| chain::features(&text));
+        let library = Library { package, path, spec: spec.into(), features, include: vec![include.into()] };
         found.push(Dependency { name: name(chain::ROOT), libraries: vec![library] });
     }
     for (key, value) in std::env::vars_os() {
@@ -105,6 +123,7 @@ pub fn build_stock(tables: Tables) -> Config {
     config.kernel_crate = include.parent().map(Path::to_owned);
     config.include.push(include);
     config.tables = tables;
+    config.features = Some(features());
     build_with(&config);
     config
 }
@@ -122,6 +141,7 @@ pub fn build_with(config: &Config) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     report(&checked, config);
+    check_features(&checked, config);
     check_families(&checked, config);
     let out = std::env::var_os("OUT_DIR")
         .unwrap_or_else(|| fail("OUT_DIR is not set: call this from a build script"));
@@ -139,12 +159,37 @@ pub fn build_with(config: &Config) {
     }
 }
 
+/// Rejects a feature of the spec that the manifest has not: it would never be on, and its files be left out without a word.
+fn check_features(checked: &Checked, config: &Config) {
+    if config.features.is_none() || checked.features.is_empty() {
+        return;
+    }
+    let manifest = std::fs::read_to_string("Cargo.toml").unwrap_or_default();
+    let declared = manifest::features(&manifest);
+    let is_own = |file: &str| match &config.tables {
+        Tables::Families(files) => files.iter().any(|known| known == file),
+        _ => true,
+    };
+    let mut missing =
+        checked.features.iter().filter(|(feature, file)| is_own(file) && !declared.contains(feature));
+    if let Some((feature, _)) = missing.next() {
+        fail(&format!(
+            "{}: `features` has `{feature}`, which is no feature of the crate: declare it in [features] of Cargo.toml",
+            config.spec_name
+        ));
+    }
+}
+
 /// A file without entries is misspelt, and tables that no crate has would be missed where they are named alone. The spec itself may
 /// have includes alone, until it has an entry.
 fn check_families(checked: &Checked, config: &Config) {
     let Tables::Families(files) = &config.tables else { return };
     let Model { ops, functions, .. } = &checked.model;
     let has = |file: &str| {
+        if !checked.files.iter().any(|read| read.ends_with(file)) {
+            // A feature has it that is off.
+            return true;
+        }
         let declares = |function: &Function| checked.sources.file(function.entry.source).path() == file;
         ops.iter().any(|op| op.file() == file) || functions.iter().any(declares)
     };

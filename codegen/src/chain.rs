@@ -25,6 +25,8 @@ pub struct Library {
     pub path: String,
     /// Its spec.
     pub spec: PathBuf,
+    /// The cargo features that are on there, as the variables of its build script name them; all if absent.
+    pub features: Option<Vec<String>>,
     /// Folders with headers for its C and C++ kernels.
     pub include: Vec<PathBuf>,
 }
@@ -79,15 +81,24 @@ fn identity(spec: &Path) -> PathBuf {
 }
 
 /// The first word of encoded libraries; a change of the format changes the number.
-const FORM: &str = "libraries-1";
+const FORM: &str = "libraries-2";
+
+/// All features of a library.
+const ALL: &str = "*";
+
+/// Features from their text.
+pub fn features(text: &str) -> Option<Vec<String>> {
+    (text != ALL).then(|| text.split_whitespace().map(str::to_owned).collect())
+}
 
 /// Libraries as one line of text: the format and each library, with `;` before each and `,` between its fields
-/// (package, path, spec, folders of headers). `%` and two digits escape these characters and control characters.
+/// (package, path, spec, features with a blank between or `*`, folders of headers). `%` and two digits escape these characters and control characters.
 pub fn encode(libraries: &[Library]) -> String {
     let mut line = FORM.to_owned();
-    for Library { package, path, spec, include } in libraries {
-        let files = [spec].into_iter().chain(include).map(|file| file.to_string_lossy());
-        let fields = [package.into(), path.into()].into_iter().chain(files);
+    for Library { package, path, spec, features, include } in libraries {
+        let features = features.as_ref().map_or(ALL.to_owned(), |features| features.join(" "));
+        let fields = [package.into(), path.into(), spec.to_string_lossy(), features.into()];
+        let fields = fields.into_iter().chain(include.iter().map(|folder| folder.to_string_lossy()));
         line.push(';');
         line.push_str(&fields.map(|field| escape(&field)).collect::<Vec<_>>().join(","));
     }
@@ -117,11 +128,12 @@ pub fn decode(text: &str) -> Result<Vec<Library>, String> {
     let library = |part: &str| {
         let fields = part.split(',').map(unescape).collect::<Option<Vec<String>>>();
         let mut fields = fields.ok_or_else(|| format!("`{part}` has a malformed escape"))?.into_iter();
-        match (fields.next(), fields.next(), fields.next()) {
-            (Some(package), Some(path), Some(spec)) => {
-                Ok(Library { package, path, spec: spec.into(), include: fields.map(PathBuf::from).collect() })
+        match (fields.next(), fields.next(), fields.next(), fields.next()) {
+            (Some(package), Some(path), Some(spec), Some(on)) => {
+                let include = fields.map(PathBuf::from).collect();
+                Ok(Library { package, path, spec: spec.into(), features: features(&on), include })
             }
-            _ => Err(format!("`{part}` has no spec")),
+            _ => Err(format!("`{part}` has no spec or no features")),
         }
     };
     parts.map(library).collect()
@@ -144,7 +156,7 @@ mod tests {
 
     fn library(package: &str, path: &str) -> Library {
         let spec = PathBuf::from(format!("/{package}/ops.yaml"));
-        Library { package: package.into(), path: path.into(), spec, include: Vec::new() }
+        Library { package: package.into(), path: path.into(), spec, features: None, include: Vec::new() }
     }
 
     fn dependency(libraries: &[Library]) -> Dependency {
@@ -177,13 +189,17 @@ mod tests {
             package: "a".into(),
             path: String::new(),
             spec: PathBuf::from("/a, b; c%2c/\n\u{e4}.yaml"),
+            features: Some(vec!["FFT".into(), "TWO_WORDS".into()]),
             include: vec![PathBuf::from("/with,comma"), PathBuf::from("")],
         };
         let line = encode(&[odd.clone(), library("b", "::b")]);
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(decode(&line), Ok(vec![odd, library("b", "::b")]));
+        let none = Library { features: Some(Vec::new()), ..library("b", "::b") };
+        assert_eq!(decode(&encode(std::slice::from_ref(&none))), Ok(vec![none]));
         assert_eq!(decode(&encode(&[])), Ok(Vec::new()));
-        for broken in ["", "[]", "libraries-2", "libraries-1;a,b", "libraries-1;a,b,%", "libraries-1;a,b,%zz"]
+        for broken in
+            ["", "[]", "libraries-1", "libraries-2;a,b,c", "libraries-2;a,b,c,%", "libraries-2;a,b,c,%zz"]
         {
             assert!(decode(broken).is_err(), "{broken}");
         }

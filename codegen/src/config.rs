@@ -21,6 +21,8 @@ pub struct Config {
     pub folder: PathBuf,
     /// The specs of libraries whose operators formulas may call, with the crates' paths.
     pub parents: Vec<Parent>,
+    /// The cargo features that are on, as the variables of a build script name them; all if absent, as in commands.
+    pub features: Option<Vec<String>>,
     /// The name of the library.
     pub library: String,
     /// The package whose library has the generated code, for the examples of its documentation. A build script knows it;
@@ -132,6 +134,8 @@ pub struct Parent {
     pub path: RustPath,
     /// Whether it is a direct dependency; if not, a parent depends on it.
     pub direct: bool,
+    /// The cargo features that are on there, as [`Config::features`].
+    pub features: Option<Vec<String>>,
 }
 
 impl Parent {
@@ -142,7 +146,7 @@ impl Parent {
     pub fn new(spec: impl Into<PathBuf>, package: &str) -> Parent {
         let path = format!("::{}", package.replace('-', "_"));
         let path = RustPath::parse(&path).expect("a crate's name is an identifier");
-        Parent { spec: spec.into(), path, direct: true }
+        Parent { spec: spec.into(), path, direct: true, features: None }
     }
 }
 
@@ -161,6 +165,7 @@ impl Config {
                 .map_or_else(|| "ops.yaml".into(), |name| name.to_string_lossy().into_owned()),
             folder: folder_of(spec),
             parents: Vec::new(),
+            features: None,
             library: "user".to_owned(),
             package: None,
             runtime: path("::opsmith::runtime"),
@@ -200,7 +205,12 @@ impl Config {
                 let headers = parse(&format!("{}::kernels::device::HEADERS", library.path))?;
                 self.device = Some(DeviceLibrary { headers, library: Some(self.parents.len()) });
             }
-            self.parents.push(Parent { spec: library.spec.clone(), path, direct: library.is_direct() });
+            self.parents.push(Parent {
+                spec: library.spec.clone(),
+                path,
+                direct: library.is_direct(),
+                features: library.features.clone(),
+            });
             for folder in &library.include {
                 if !self.include.contains(folder) {
                     self.include.push(folder.clone());

@@ -71,6 +71,27 @@ pub fn renamed(manifest: &str) -> Vec<(String, String)> {
     found
 }
 
+/// The features that a manifest declares in the table `[features]`.
+pub fn features(manifest: &str) -> Vec<String> {
+    let mut is_there = false;
+    let mut found = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if let Some(header) =
+            line.strip_prefix('[').filter(|header| header.contains(']') && !header.contains('"'))
+        {
+            is_there = header.split(']').next().map(str::trim) == Some("features");
+            continue;
+        }
+        if is_there
+            && !line.starts_with('#')
+            && let Some((key, _)) = line.split_once('=')
+        {
+            found.push(key.trim().trim_matches('"').to_owned());
+        }
+    }
+    found
+}
+
 /// The package of `{ path = "…", package = "…" }`.
 fn inline_package(value: &str) -> Option<&str> {
     let fields = value.strip_prefix('{')?.trim_end_matches('}');
@@ -91,6 +112,13 @@ mod tests {
                         [target.'cfg(unix)'.dependencies]\nfour = { package = \"fourth\" }\n";
         let expected = [("one", "first-ops"), ("three", "third-ops"), ("four", "fourth")];
         assert_eq!(renamed(manifest), expected.map(|(name, package)| (name.into(), package.into())));
+    }
+
+    #[test]
+    fn features_that_a_manifest_declares() {
+        let manifest = "[package]\nname = \"a\"\n[features]\n# off = []\ndefault = [\n  \"fft\",\n]\nfft = []\n\"two-words\" = [\"fft\"]\n\
+                        [dependencies]\nb = \"1\"\n";
+        assert_eq!(features(manifest), ["default", "fft", "two-words"]);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Checked {
     pub documents: Vec<Loaded>,
     /// The files that are not YAML; their entries are unknown.
     pub unparsed: Vec<SourceId>,
+    /// The cargo features of the library, each with a file that needs it.
+    pub features: Vec<(String, String)>,
 }
 
 /// The reason why a library was not generated.
@@ -80,13 +82,13 @@ pub fn check(config: &Config) -> Result<Checked, Failure> {
 /// Lowers the entries of some files as far as their kernel tables need. The library's own build reports mistakes
 /// in the entries: they may refer to those of files that are not read here.
 fn lower_tables(reader: Reader, targets: &Targets) -> Checked {
-    let Reader { sources, diagnostics, documents, files, unparsed, .. } = reader;
+    let Reader { sources, diagnostics, documents, files, unparsed, features, .. } = reader;
     let mut model = lower::lower_tables(&documents, &sources, &targets.rust);
     if let Some(device) = &targets.device {
         device_loops::mark(&mut model, device.library);
     }
     proc_macro2::extra::invalidate_current_thread_spans();
-    Checked { sources, diagnostics, model, files, documents: Vec::new(), unparsed }
+    Checked { sources, diagnostics, model, files, documents: Vec::new(), unparsed, features }
 }
 
 /// The backends of a configuration.
@@ -113,7 +115,7 @@ fn lower(
     undeclared: Undeclared,
     kept: Option<&mut KeptBodies>,
 ) -> Checked {
-    let Reader { sources, mut diagnostics, documents, files, unparsed, .. } = reader;
+    let Reader { sources, mut diagnostics, documents, files, unparsed, features, .. } = reader;
     let keeps = kept.is_some();
     let mut model = lower::lower(&documents, &sources, undeclared, &targets.rust, &mut diagnostics, kept);
     if let Some(device) = &targets.device {
@@ -122,7 +124,7 @@ fn lower(
     // The parser keeps every text for its spans, which are no longer needed here.
     proc_macro2::extra::invalidate_current_thread_spans();
     let documents = if keeps { documents } else { Vec::new() };
-    Checked { sources, diagnostics, model, files, documents, unparsed }
+    Checked { sources, diagnostics, model, files, documents, unparsed, features }
 }
 
 /// Checks that the files of kernels exist, as a build does. Not for a spec outside of its crate's folder, as in a
@@ -204,8 +206,16 @@ pub fn check_again(config: &Config, open: Open<'_>, kept: &mut Kept) -> Result<C
     kept.parsed = std::mem::take(&mut reader.parsed);
     read?;
     if !reader.unparsed.is_empty() {
-        let Reader { sources, diagnostics, documents, files, unparsed, .. } = reader;
-        return Ok(Checked { sources, diagnostics, model: Model::default(), files, documents, unparsed });
+        let Reader { sources, diagnostics, documents, files, unparsed, features, .. } = reader;
+        return Ok(Checked {
+            sources,
+            diagnostics,
+            model: Model::default(),
+            files,
+            documents,
+            unparsed,
+            features,
+        });
     }
     Ok(lower(reader, &Targets::of(config), Undeclared::Refused, Some(&mut kept.bodies)))
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceId, SourceMap, catalogue};
-use crate::spec::document::{Document, Loaded, OfArguments};
+use crate::spec::document::{Document, Loaded, OfArguments, Text};
 use crate::spec::{encoding, yaml};
 
 /// A file that cannot be read.
@@ -36,12 +36,33 @@ struct Origin<'a> {
     of_arguments: OfArguments,
     /// The source of it and of its includes.
     open: Open<'a>,
+    /// The cargo features of the library that are on; all of them if absent.
+    features: Option<&'a [String]>,
 }
 
 impl<'a> Origin<'a> {
     fn first(parent: Option<usize>, open: Open<'a>) -> Origin<'a> {
-        Origin { parent, of_arguments: OfArguments::default(), open }
+        Origin { parent, of_arguments: OfArguments::default(), open, features: None }
     }
+
+    /// The same, for a build with these features.
+    fn with_features(self, features: &'a Option<Vec<String>>) -> Origin<'a> {
+        Origin { features: features.as_deref(), ..self }
+    }
+
+    /// Whether a file that a document includes is left out: it has features there, and none is on.
+    fn leaves_out(&self, document: &Document, file: &str) -> bool {
+        let Some(on) = self.features else { return false };
+        let with_it =
+            || document.features.iter().filter(|(_, files)| files.iter().any(|known| known.as_str() == file));
+        with_it().next().is_some()
+            && !with_it().any(|(feature, _)| on.contains(&feature_variable(&feature.text)))
+    }
+}
+
+/// The name of a feature as cargo has it in the variables of a build script: `FFT` of `CARGO_FEATURE_FFT`.
+pub fn feature_variable(feature: &str) -> String {
+    feature.to_uppercase().replace('-', "_")
 }
 
 /// The files that were read so far.
@@ -57,6 +78,8 @@ pub struct Reader {
     pub files: Vec<PathBuf>,
     /// The files that have text and are not YAML, so that nothing is known of their entries.
     pub unparsed: Vec<SourceId>,
+    /// The cargo features of the library itself, each with a file that needs it.
+    pub features: Vec<(String, String)>,
     /// The files of an earlier run.
     pub parsed: Parsed,
     /// The same files, by canonical path.
@@ -97,7 +120,8 @@ impl Reader {
     /// As [`read_parents`](Reader::read_parents).
     pub fn read_parents_from(&mut self, config: &Config, open: Open<'_>) -> Result<(), Unreadable> {
         for (number, parent) in config.parents.iter().enumerate() {
-            self.read(&parent.spec, &parent.spec.display().to_string(), &Origin::first(Some(number), open))?;
+            let origin = Origin::first(Some(number), open).with_features(&parent.features);
+            self.read(&parent.spec, &parent.spec.display().to_string(), &origin)?;
         }
         Ok(())
     }
@@ -115,21 +139,26 @@ impl Reader {
     /// # Errors
     /// As [`read_parents`](Reader::read_parents).
     pub fn read_spec_from(&mut self, config: &Config, open: Open<'_>) -> Result<(), Unreadable> {
-        self.read(&config.spec, &config.spec_name, &Origin::first(None, open))
+        self.read(&config.spec, &config.spec_name, &Origin::first(None, open).with_features(&config.features))
     }
 
-    /// Reads some files of the spec, named as entries' places name them, without the files that they include.
+    /// Reads some files of the spec, named as entries' places name them, without the files that they include; those that a
+    /// file before them leaves out by its features are not read.
     ///
     /// # Errors
     /// If one cannot be read.
     pub fn read_files(&mut self, config: &Config, files: &[String]) -> Result<(), Unreadable> {
         let folder = config.spec.parent().unwrap_or(Path::new(""));
+        let origin = Origin::first(None, DISK).with_features(&config.features);
         for name in files {
+            if self.documents.iter().any(|loaded| origin.leaves_out(&loaded.document, name)) {
+                continue;
+            }
             let path = folder.join(name);
             let bytes = DISK(&path).map_err(|error| Unreadable { path: path.clone(), error })?;
             if self.is_new(&path) {
                 let source = encoding::add(&mut self.sources, name, bytes, &mut self.diagnostics);
-                self.add(source, &Origin::first(None, DISK));
+                self.add(source, &origin);
             }
         }
         Ok(())
@@ -175,7 +204,18 @@ impl Reader {
         let inner = Origin { of_arguments: document.of_arguments.before(&origin.of_arguments), ..*origin };
         let folder = path.parent().unwrap_or(Path::new(""));
         let name = PathBuf::from(self.sources.file(source).path());
-        for include in &document.include {
+        for (feature, files) in &document.features {
+            let is_included =
+                |file: &&Text| document.include.iter().any(|known| known.as_str() == file.as_str());
+            for file in files.iter().filter(|file| !is_included(file)) {
+                self.diagnostics.push(catalogue::feature_of_no_file(
+                    file.span(),
+                    file.as_str(),
+                    &feature.text,
+                ));
+            }
+        }
+        for include in document.include.iter().filter(|file| !origin.leaves_out(&document, file.as_str())) {
             let path = folder.join(include.as_str());
             match (origin.open)(&path) {
                 Ok(bytes) => {
@@ -212,6 +252,12 @@ impl Reader {
             self.unparsed.push(source);
         }
         let document = document?;
+        if origin.parent.is_none() {
+            let each = document.features.iter();
+            let each = each.flat_map(|(feature, files)| files.iter().map(move |file| (feature, file)));
+            self.features
+                .extend(each.map(|(feature, file)| (feature.text.clone(), file.as_str().to_owned())));
+        }
         self.documents.push(Loaded {
             document: document.clone(),
             parent: origin.parent,

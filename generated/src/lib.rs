@@ -23,11 +23,18 @@
 //! | `aot` | `opsmith::aot`, and entries with `dispatch: {CPU: "aot:…"}`: kernels compiled and loaded while a program runs |
 //! | `cuda` | tensors on CUDA devices, and `opsmith::cuda`: their properties, memory and synchronisation |
 //! | `profile` | `opsmith::profile`: tables, trees, traces, reports and differences of recorded calls |
+//! | `families` | all families of operators: the six features below |
+//! | `fft` | Fourier transforms, windows, borders |
+//! | `linalg` | factors of matrices, systems, determinants, norms |
+//! | `nn` | activations, losses, normalisation, attention, convolution, pooling, recurrent layers, dropout |
+//! | `random` | random numbers, and activations, some of which draw them |
+//! | `statistics` | medians, quantiles, histograms, cumulative extremes |
+//! | `vision` | resizing and sampling of images |
 //! | `ndarray` | conversions between tensors and arrays of the crate `ndarray` |
 //! | `tracing` | `opsmith::profile::report_to_tracing`: calls as spans of the crate `tracing` |
 //!
-//! The first two are on by default. Without them a program has tensors, operators, gradients, and nothing that it does not use:
-//! `opsmith = { version = "0.1", default-features = false }`.
+//! `graph`, `aot` and `families` are on by default. Without them a program has tensors, the operators that belong to no family,
+//! gradients, and nothing that it does not use: `opsmith = { version = "0.1", default-features = false, features = ["linalg"] }`.
 
 mod index;
 

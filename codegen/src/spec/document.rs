@@ -39,6 +39,8 @@ pub struct Document {
     pub edition: u32,
     /// Other files to read, relative to this one.
     pub include: Vec<Text>,
+    /// Cargo features, each with files among these: a build without any feature of a file does not read it.
+    pub features: Vec<(Key, Vec<Text>)>,
     /// Facts of arguments, for every operator with such an argument, here and in included files.
     pub of_arguments: OfArguments,
     /// Prefixes of names in other libraries, each with the prefix that such names have here.

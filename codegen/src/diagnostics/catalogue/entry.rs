@@ -173,6 +173,13 @@ pub fn include_unreadable(span: Span, path: &str, why: &str) -> Diagnostic {
         .with_help("name a spec by its path from the folder of this one")
 }
 
+/// A file of a feature that is not included.
+pub fn feature_of_no_file(span: Span, path: &str, feature: &str) -> Diagnostic {
+    let message = format!("the feature `{feature}` has `{path}`, which is not included");
+    Diagnostic::error("E0216", message, span, "not among the files of `include`")
+        .with_help("name it under `include` too, by the same path")
+}
+
 /// A comma inside parentheses that ended an item.
 pub fn item_split(span: Span, written: &str) -> Diagnostic {
     let help = match written.contains('"') || written.contains('\n') {

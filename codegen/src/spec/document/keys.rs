@@ -44,6 +44,7 @@ macro_rules! key_names {
 key_names! {
     Edition "edition",
     Include "include",
+    Features "features",
     ArgumentAliases "argument_aliases",
     Descriptions "descriptions",
     Namespaces "namespaces",
@@ -152,6 +153,11 @@ const fn key(key: KeyName, kind: ValueKind, doc: &'static str) -> KeySpec {
 pub const FILE_KEYS: &[KeySpec] = &[
     key(KeyName::Edition, ValueKind::Text, "version of the spec language; this generator reads edition 1"),
     key(KeyName::Include, ValueKind::TextList, "other spec files to read, relative to this one"),
+    key(
+        KeyName::Features,
+        ValueKind::TextListMap,
+        "cargo features of the crate, each with included files that a build reads with one of their features alone",
+    ),
     key(
         KeyName::ArgumentAliases,
         ValueKind::TextListMap,

@@ -24,6 +24,7 @@ impl Reader<'_> {
         let mut document = Document {
             edition: EDITION,
             include: Vec::new(),
+            features: Vec::new(),
             of_arguments: OfArguments::default(),
             namespaces: Vec::new(),
             unlike: Vec::new(),
@@ -39,6 +40,7 @@ impl Reader<'_> {
             match entry.spec.key {
                 KeyName::Edition => self.edition(&entry.value),
                 KeyName::Include => document.include = texts(&entry.value),
+                KeyName::Features => document.features = text_lists(&entry.value),
                 KeyName::ArgumentAliases => document.of_arguments.aliases = text_lists(&entry.value),
                 KeyName::Descriptions => document.of_arguments.descriptions = text_map(&entry.value),
                 KeyName::Namespaces => document.namespaces = text_map(&entry.value),

@@ -88,8 +88,7 @@ pub fn complete(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, file: &Path) -> Vec<
 /// points or slashes.
 pub fn completed(cursor: &Cursor<'_>) -> Range<usize> {
     let keys = cursor.in_entry().map_or(&[][..], |(_, keys)| keys);
-    let is_whole =
-        cursor.path == ["include"] || matches!(keys, ["alias_of"] | ["op"] | ["deprecated", "use"]);
+    let is_whole = cursor.is_of_file() || matches!(keys, ["alias_of"] | ["op"] | ["deprecated", "use"]);
     match is_whole && cursor.range.start <= cursor.offset {
         true => cursor.range.start..cursor.offset,
         false => cursor.prefix(),
@@ -141,7 +140,7 @@ fn top_keys(text: &str) -> Vec<&str> {
 }
 
 fn values(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, file: &Path) -> Vec<Candidate> {
-    if cursor.path == ["include"] {
+    if cursor.is_of_file() {
         return files(cursor, file);
     }
     let mut found: Vec<Candidate> = schema::words(&cursor.path)

@@ -117,6 +117,11 @@ impl<'a> Cursor<'a> {
         self.path.split_first().map(|(list, keys)| (*list, keys))
     }
 
+    /// Whether it is at the name of another file of the spec.
+    pub fn is_of_file(&self) -> bool {
+        matches!(self.path[..], ["include"] | ["features", _])
+    }
+
     /// Whether it is in an entry of `functions:`.
     pub fn is_function(&self) -> bool {
         self.path.first() == Some(&"functions")

@@ -76,7 +76,7 @@ macro_rules! naming_rows {
 }
 
 naming_rows! {
-    Edition Include Namespaces Unlike Functions Ops Declarations => None, Other;
+    Edition Include Features Namespaces Unlike Functions Ops Declarations => None, Other;
     Func AliasOf Since Deprecated Tags BackwardOnly KnownAs Variants Names RustName View Infer => None, Other;
     Dtypes Supplied Operator Role OutputDifferentiability Deterministic Updates Origin => None, Other;
     Rust Cuda Op => None, Other;

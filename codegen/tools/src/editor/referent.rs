@@ -113,11 +113,11 @@ fn in_braces(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, names: Names, word: &st
     known.iter().any(|(name, _)| name == word).then(|| Referent::Value(word.to_owned()))
 }
 
-/// The file of an item of `include`.
+/// The file of an item of `include`, or of a feature.
 fn file(cursor: &Cursor<'_>) -> Option<Referent> {
     let text = cursor.text[cursor.range.clone()].trim().trim_matches(['"', '\'']);
-    let is_include = cursor.path == ["include"] && !text.is_empty();
-    is_include.then(|| Referent::File(text.to_owned()))
+    let is_file = cursor.is_of_file() && !text.is_empty();
+    is_file.then(|| Referent::File(text.to_owned()))
 }
 
 fn in_expression(spec: &EditedSpec<'_>, cursor: &Cursor<'_>, mode: Mode, word: &str) -> Option<Referent> {
