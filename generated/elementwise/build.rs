@@ -3,7 +3,7 @@
 use opsmith_codegen::config::Tables;
 
 /// The files of the spec whose tables are here, and of the functions that their expressions call.
-const FAMILIES: [&str; 9] = [
+const FAMILIES: [&str; 10] = [
     "ops.yaml",
     "ops/arithmetic.yaml",
     "ops/choice.yaml",
@@ -12,6 +12,7 @@ const FAMILIES: [&str; 9] = [
     "ops/elementary.yaml",
     "ops/functions.yaml",
     "ops/programs.yaml",
+    "ops/quantization.yaml",
     "ops/rounding.yaml",
 ];
 

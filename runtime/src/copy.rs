@@ -69,10 +69,10 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
         };
         return for_each_rows(&[target, source], area(size), Visit::InThreads(&move_tile));
     }
-    // SAFETY: the loop of these dtypes, which are those of the tensors, or `f32` for one that only stores; the borrows are held.
+    // SAFETY: the loop of these dtypes, which are those of the tensors, or the dtype that one which only stores is converted by; the borrows are held.
     let run = |wanted, body| unsafe { map_any(target, source, wanted, body) };
     match source.dtype() {
-        DType::F64 if target.dtype().is_stored() => {
+        DType::F64 if target.dtype().is_stored() && target.dtype().is_float() => {
             // SAFETY: the loop is one of these types.
             let body = unsafe { Loop::new(&(), round_row) };
             run([DType::F32, DType::F64], body)
@@ -177,6 +177,8 @@ macro_rules! host_sum {
     (@Unsigned $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
     (@Signed $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
     (@Stored $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
+    (@Signed4 $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
+    (@Unsigned4 $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
     (@$differentiable:ident $rust:ty, $target:ident, $source:ident) => { add_typed::<$rust>($target, $source) };
 }
 

@@ -17,7 +17,8 @@ pub trait Element:
     const DTYPE: DType;
     /// The type of the real part; the type itself unless complex.
     type Real: Element;
-    /// The type of arithmetic: `f32` for the 16-bit floats, else the type itself.
+    /// The type of arithmetic, or of conversions where there is none: `f32` for floats of 16 and 8 bits, `i64` for integers of four,
+    /// else the type itself.
     type Compute: Element;
     /// A type of the same size, no stricter alignment and the same zero, for which all bytes are valid: code that only
     /// moves elements is compiled for this type instead of for each.
@@ -104,7 +105,30 @@ macro_rules! half_elements {
 }
 
 opsmith_core::for_each_half!(half_elements);
-opsmith_core::for_each_stored!(half_elements);
+opsmith_core::for_each_stored_float!(half_elements);
+
+/// The elements of integers that only store, which are converted by way of `i64`.
+macro_rules! stored_integers {
+    ($({ $dtype:ident: $ty:ty, $size:tt })*) => {$(
+        impl sealed::Sealed for $ty {}
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            type Real = $ty;
+            type Compute = i64;
+            type Bits = bits!($size);
+            #[inline(always)]
+            fn from_scalar(scalar: Scalar) -> Self { <$ty>::from_i64(scalar.to_i64()) }
+            #[inline(always)]
+            fn to_scalar(self) -> Scalar { Scalar::Int(self.to_i64()) }
+            #[inline(always)]
+            fn to_compute(self) -> i64 { self.to_i64() }
+            #[inline(always)]
+            fn from_compute(value: i64) -> Self { <$ty>::from_i64(value) }
+        }
+    )*};
+}
+
+opsmith_core::for_each_stored_int!(stored_integers);
 
 macro_rules! complex_element {
     ($($ty:ty, $real:ty, $dtype:ident;)*) => {$(
@@ -194,7 +218,7 @@ macro_rules! match_dtype {
     };
 }
 
-/// As [`with_dtype!`]; a dtype that only stores has the type that its elements are converted by, `f32`.
+/// As [`with_dtype!`]; a dtype that only stores has the type that its elements are converted by, `f32` or `i64`.
 macro_rules! with_computing_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
         opsmith_core::for_each_computing! { [$dtype, $T, $body] $crate::element::match_computing_dtype }
@@ -209,6 +233,10 @@ macro_rules! match_computing_dtype {
                 type $T = $crate::element::named::$variant;
                 $body
             })*
+            dtype if dtype.is_int() => {
+                type $T = i64;
+                $body
+            }
             _ => {
                 type $T = f32;
                 $body

@@ -73,7 +73,7 @@ pub use lists::{Lists, Text};
 pub use num_complex::{Complex, Complex32, Complex64};
 #[doc(hidden)]
 pub use opsmith_core::for_each_dtype;
-pub use opsmith_core::{Backend, DType, DTypeCategory, DTypeSet, Float8E4M3, Float8E5M2};
+pub use opsmith_core::{Backend, DType, DTypeCategory, DTypeSet, Float8E4M3, Float8E5M2, Int4, UInt4};
 pub use random::Generator;
 pub use scalar::Scalar;
 pub use scratch::Scratch;

@@ -438,12 +438,12 @@ impl OpDef {
             (!names.is_empty()).then(|| format!("{}: {}", backend.key(), names.join(", ")))
         };
         let known: Vec<_> = Backend::ALL.into_iter().filter_map(list).collect();
-        let help = if dtype.is_stored() {
-            format!("{dtype} only stores elements: convert them first, as with `to(float32)`")
-        } else if known.is_empty() {
-            "no kernel is registered for it".to_owned()
-        } else {
-            format!("there are kernels for {}", known.join("; "))
+        let help = match (dtype.is_stored(), known.is_empty()) {
+            (true, _) => {
+                format!("{dtype} only stores: convert it first, as with `to({})`", dtype.to_computing())
+            }
+            (_, true) => "no kernel is registered for it".to_owned(),
+            _ => format!("there are kernels for {}", known.join("; ")),
         };
         Error::not_implemented(format!("there is no {} kernel for {dtype}", backend.key())).with_help(help)
     }

@@ -141,7 +141,7 @@ impl Scalar {
 
 /// The range of an integer dtype.
 pub(crate) fn int_range(dtype: DType) -> Option<(i128, i128)> {
-    let bits = 8 * dtype.size() as u32;
+    let bits = dtype.bits();
     dtype.is_int().then(|| match dtype.is_unsigned() {
         true => (0, (1 << bits) - 1),
         false => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),

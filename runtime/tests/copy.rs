@@ -58,9 +58,10 @@ fn expected(value: Exact, target: DType) -> String {
 
 /// Modulo two to the number of bits.
 fn wrap(value: i128, target: DType) -> String {
-    let range = 1i128 << (8 * target.size());
+    let bits = if matches!(target, DType::I4 | DType::U4) { 4 } else { 8 * target.size() };
+    let range = 1i128 << bits;
     let unsigned = value.rem_euclid(range);
-    let signed = matches!(target, DType::I8 | DType::I16 | DType::I32 | DType::I64);
+    let signed = matches!(target, DType::I4 | DType::I8 | DType::I16 | DType::I32 | DType::I64);
     if signed && unsigned >= range / 2 { unsigned - range } else { unsigned }.to_string()
 }
 
@@ -195,7 +196,7 @@ fn every_pair_of_dtypes_converts_by_the_rule() {
             }));
         }
     }
-    assert_eq!(count, 17 * (9 * INTEGERS.len() + 6 * FLOATS.len() + 2 * 3 * FLOATS.len()));
+    assert_eq!(count, 19 * (11 * INTEGERS.len() + 6 * FLOATS.len() + 2 * 3 * FLOATS.len()));
 }
 
 #[test]
@@ -206,6 +207,8 @@ fn the_rule_of_this_test_says_what_it_should() {
     assert_eq!(expected(Exact::Real(f64::NAN), DType::Bool), "true");
     assert_eq!(expected(Exact::Real(1e30), DType::I32), "2147483647");
     assert_eq!(expected(Exact::Int(300), DType::I8), "44");
+    assert_eq!(expected(Exact::Int(300), DType::I4), "-4");
+    assert_eq!(expected(Exact::Real(-1.5), DType::U4), "15");
     assert_eq!(expected(Exact::Complex(Complex64::new(0.0, 1.0)), DType::Bool), "true");
     assert_eq!(expected(Exact::Complex(Complex64::new(2.0, 1.0)), DType::F32), "2.0");
     let value = Complex32::new(1.0, 0.5);

@@ -265,7 +265,7 @@ fn a_registration_record() -> Result<()> {
         ),
         (r#"{"op_name": "f", "attr": [{"name": "a", "type": "all"}]}"#, "`a` has neither a value nor a type"),
         (r#"{"op_name": "f", "dtype_format": [[["float32", "FracNZ"]]]}"#, "has the format FracNZ"),
-        (r#"{"op_name": "f", "dtype_format": [[["int4", "ND"]]]}"#, "has the dtype int4"),
+        (r#"{"op_name": "f", "dtype_format": [[["hifloat8", "ND"]]]}"#, "has the dtype hifloat8"),
     ] {
         let error = Declaration::from_record("k.cc:F", record).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -343,7 +343,7 @@ fn divisions(a: &Tensor, b: &Tensor, number: i64) -> Vec<(String, opsmith::Resul
 
 #[test]
 fn integers_are_not_divided_by_zero() {
-    let integers = DType::ALL.into_iter().filter(|dtype| dtype.is_int());
+    let integers = DType::ALL.into_iter().filter(|dtype| dtype.is_int() && !dtype.is_stored());
     for dtype in integers {
         let of = |values: &[i64]| opsmith::to_dtype(&Tensor::of(values), dtype).unwrap();
         for (a, b) in [

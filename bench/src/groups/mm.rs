@@ -32,6 +32,13 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     let elements = 4096.0 * 4096.0;
     let work = Work { flops: 2.0 * elements, bytes: 4.0 * elements, elements: 0.0 };
     harness.case("mm.gemv4096", work, || matrix.mv(&vector));
+    let packed = opsmith::ones([4096, 2048])?.to_dtype(DType::U8)?;
+    let scales = normal(&[4096, 128])?;
+    for rows in [1, 128] {
+        let x = normal(&[rows, 4096])?;
+        let work = Work { flops: 2.0 * elements * rows as f64, bytes: 0.5 * elements, elements: 0.0 };
+        harness.case(&format!("mm.int4_{rows}x4096x4096"), work, || x.mm_int4(&packed, &scales));
+    }
     let (x, weight, bias) = (normal(&[128, 784])?, normal(&[512, 784])?, normal(&[512])?);
     let work = Work::flops(2.0 * 128.0 * 784.0 * 512.0);
     harness.case("mm.linear_128x784x512", work, || x.linear_with(&weight, LinearOptions::new().bias(&bias)));

@@ -10,7 +10,8 @@ use std::fmt;
 ///
 /// `for_each_dtype!(rows)` calls `rows!`; `for_each_dtype!([a, b] rows)` calls it with `[a, b]` before the rows.
 /// Columns: variant, Rust type, public name, kind of number (`Half` for a float that computes in `f32`, `Stored` for one
-/// that only stores: no kernel computes with it), bytes of an element, code in NumPy (`""` if it has none), name in
+/// that only stores: no kernel computes with it, `Signed4` and `Unsigned4` for integers of four bits, which only store, a
+/// byte each), bytes of an element, code in NumPy (`""` if it has none), name in
 /// safetensors (of a part, if complex), number in the interface of custom kernels, meaning. A new row is the last: its
 /// position is its number in the C interface.
 #[macro_export]
@@ -35,6 +36,8 @@ macro_rules! for_each_dtype {
             { C128: num_complex::Complex64, "complex128", Complex, 16, "c16", F64, 52, "Two binary64: real and imaginary part." }
             { F8E4M3: opsmith_core::Float8E4M3, "float8_e4m3fn", Stored, 1, "", F8_E4M3, 46, "8-bit float, 4 bits of exponent; no infinity." }
             { F8E5M2: opsmith_core::Float8E5M2, "float8_e5m2", Stored, 1, "", F8_E5M2, 47, "8-bit float, 5 bits of exponent: the upper half of a binary16." }
+            { I4: opsmith_core::Int4, "int4", Signed4, 1, "", I8, 53, "Signed 4-bit integer, in a byte of its own." }
+            { U4: opsmith_core::UInt4, "uint4", Unsigned4, 1, "", U8, -4, "Unsigned 4-bit integer, in a byte of its own." }
         }
     };
     ([$($given:tt)*] $($then:tt)+) => {
@@ -67,6 +70,12 @@ macro_rules! category {
     };
     (Stored) => {
         DTypeCategory::Float
+    };
+    (Signed4) => {
+        DTypeCategory::Int
+    };
+    (Unsigned4) => {
+        DTypeCategory::Int
     };
 }
 
@@ -135,7 +144,7 @@ macro_rules! dtypes {
 
             /// Whether elements are only stored and converted: kernels compute with another dtype.
             pub const fn is_stored(self) -> bool {
-                match self { $(DType::$variant => matches!(stringify!($kind).as_bytes(), b"Stored"),)* }
+                match self { $(DType::$variant => matches!(stringify!($kind).as_bytes(), b"Stored" | b"Signed4" | b"Unsigned4"),)* }
             }
 
             /// The promotion category.
@@ -145,7 +154,17 @@ macro_rules! dtypes {
 
             /// True for integers without a sign.
             pub const fn is_unsigned(self) -> bool {
-                match self { $(DType::$variant => matches!(stringify!($kind).as_bytes(), b"Unsigned"),)* }
+                match self { $(DType::$variant => matches!(stringify!($kind).as_bytes(), b"Unsigned" | b"Unsigned4"),)* }
+            }
+
+            /// The bits of an element that carry its value: those of its bytes, or four.
+            pub const fn bits(self) -> u32 {
+                match self {
+                    $(DType::$variant => match stringify!($kind).as_bytes() {
+                        b"Signed4" | b"Unsigned4" => 4,
+                        _ => 8 * $size,
+                    },)*
+                }
             }
 
             /// The code of NumPy without byte order, e.g. `f4`; `None` for `bfloat16`.
@@ -231,10 +250,25 @@ impl DType {
         }
     }
 
-    /// The type that its elements compute in: `float32` for the 16-bit floats and for floats that only store; other types
-    /// give themselves.
+    /// The type that its elements compute in: `float32` for the 16-bit floats and for floats that only store, `int64` for
+    /// integers that only store; other types give themselves.
     pub const fn to_compute(self) -> DType {
-        if self.is_half() || self.is_stored() { DType::F32 } else { self }
+        match self.category() {
+            DTypeCategory::Int if self.is_stored() => DType::I64,
+            DTypeCategory::Float if self.is_half() || self.is_stored() => DType::F32,
+            _ => self,
+        }
+    }
+
+    /// The type to convert to for arithmetic: `float32` for floats that only store, `int8` and `uint8` for integers that do;
+    /// other types give themselves.
+    pub const fn to_computing(self) -> DType {
+        match self.category() {
+            DTypeCategory::Int if self.is_stored() && self.is_unsigned() => DType::U8,
+            DTypeCategory::Int if self.is_stored() => DType::I8,
+            _ if self.is_stored() => DType::F32,
+            _ => self,
+        }
     }
 
     /// The complex type with this precision: `float64` gives `complex128`; every other real type

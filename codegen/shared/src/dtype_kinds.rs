@@ -31,11 +31,11 @@ macro_rules! for_each_half {
     };
 }
 
-/// Calls a macro with the dtypes that only store, in the form of [`for_each_half!`].
+/// Calls a macro with the floats that only store, in the form of [`for_each_half!`].
 ///
 /// Such a type has `MAX`, and conversions from and to `f32`.
 #[macro_export]
-macro_rules! for_each_stored {
+macro_rules! for_each_stored_float {
     (@next [$($given:tt)*] [$($then:tt)+] [$($found:tt)*]) => {
         $($then)+! { $($given)* $($found)* }
     };
@@ -43,19 +43,53 @@ macro_rules! for_each_stored {
         @next $given:tt $then:tt [$($found:tt)*]
         { $variant:ident: $rust:ty, $name:literal, Stored, $size:tt, $($columns:tt)* } $($rest:tt)*
     ) => {
-        $crate::for_each_stored! { @next $given $then [$($found)* { $variant: $rust, $size }] $($rest)* }
+        $crate::for_each_stored_float! { @next $given $then [$($found)* { $variant: $rust, $size }] $($rest)* }
     };
     (@next $given:tt $then:tt $found:tt $other:tt $($rest:tt)*) => {
-        $crate::for_each_stored! { @next $given $then $found $($rest)* }
+        $crate::for_each_stored_float! { @next $given $then $found $($rest)* }
     };
     ([@rows $given:tt $then:tt] $($rows:tt)*) => {
-        $crate::for_each_stored! { @next $given $then [] $($rows)* }
+        $crate::for_each_stored_float! { @next $given $then [] $($rows)* }
     };
     ([$($given:tt)*] $($then:tt)+) => {
-        $crate::for_each_dtype! { [@rows [[$($given)*]] [$($then)+]] $crate::for_each_stored }
+        $crate::for_each_dtype! { [@rows [[$($given)*]] [$($then)+]] $crate::for_each_stored_float }
     };
     ($($then:tt)+) => {
-        $crate::for_each_dtype! { [@rows [] [$($then)+]] $crate::for_each_stored }
+        $crate::for_each_dtype! { [@rows [] [$($then)+]] $crate::for_each_stored_float }
+    };
+}
+
+/// Calls a macro with the integers that only store, in the form of [`for_each_half!`].
+///
+/// Such a type has conversions from and to `i64`, of which it takes the low bits.
+#[macro_export]
+macro_rules! for_each_stored_int {
+    (@next [$($given:tt)*] [$($then:tt)+] [$($found:tt)*]) => {
+        $($then)+! { $($given)* $($found)* }
+    };
+    (
+        @next $given:tt $then:tt [$($found:tt)*]
+        { $variant:ident: $rust:ty, $name:literal, Signed4, $size:tt, $($columns:tt)* } $($rest:tt)*
+    ) => {
+        $crate::for_each_stored_int! { @next $given $then [$($found)* { $variant: $rust, $size }] $($rest)* }
+    };
+    (
+        @next $given:tt $then:tt [$($found:tt)*]
+        { $variant:ident: $rust:ty, $name:literal, Unsigned4, $size:tt, $($columns:tt)* } $($rest:tt)*
+    ) => {
+        $crate::for_each_stored_int! { @next $given $then [$($found)* { $variant: $rust, $size }] $($rest)* }
+    };
+    (@next $given:tt $then:tt $found:tt $other:tt $($rest:tt)*) => {
+        $crate::for_each_stored_int! { @next $given $then $found $($rest)* }
+    };
+    ([@rows $given:tt $then:tt] $($rows:tt)*) => {
+        $crate::for_each_stored_int! { @next $given $then [] $($rows)* }
+    };
+    ([$($given:tt)*] $($then:tt)+) => {
+        $crate::for_each_dtype! { [@rows [[$($given)*]] [$($then)+]] $crate::for_each_stored_int }
+    };
+    ($($then:tt)+) => {
+        $crate::for_each_dtype! { [@rows [] [$($then)+]] $crate::for_each_stored_int }
     };
 }
 
@@ -69,6 +103,18 @@ macro_rules! for_each_computing {
     (
         @next $given:tt $then:tt $found:tt
         { $variant:ident: $rust:ty, $name:literal, Stored, $($columns:tt)* } $($rest:tt)*
+    ) => {
+        $crate::for_each_computing! { @next $given $then $found $($rest)* }
+    };
+    (
+        @next $given:tt $then:tt $found:tt
+        { $variant:ident: $rust:ty, $name:literal, Signed4, $($columns:tt)* } $($rest:tt)*
+    ) => {
+        $crate::for_each_computing! { @next $given $then $found $($rest)* }
+    };
+    (
+        @next $given:tt $then:tt $found:tt
+        { $variant:ident: $rust:ty, $name:literal, Unsigned4, $($columns:tt)* } $($rest:tt)*
     ) => {
         $crate::for_each_computing! { @next $given $then $found $($rest)* }
     };

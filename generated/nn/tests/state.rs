@@ -55,7 +55,7 @@ fn every_dtype_survives() -> Result<()> {
             .into_iter()
             .collect();
         let bytes = dict.to_bytes();
-        if dtype.is_complex() {
+        if dtype.is_complex() || dtype.bits() < 8 {
             let error = bytes.unwrap_err().to_string();
             assert!(error.contains("cannot be written to a safetensors file"), "{error}");
             continue;

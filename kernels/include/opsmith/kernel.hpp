@@ -69,9 +69,12 @@ struct Tag {
   using type = T;
 };
 
-/// Elements that are only stored: the bytes of 8-bit floats, in no set below.
+/// Elements that are only stored, in no set below: the bytes of 8-bit floats, and integers of four bits, a byte each, of which the
+/// low four bits count.
 struct float8_e4m3fn { std::uint8_t bits; };
 struct float8_e5m2 { std::uint8_t bits; };
+struct int4 { std::uint8_t bits; };
+struct uint4 { std::uint8_t bits; };
 
 /// A set of element types.
 template <class... Ts>
@@ -104,6 +107,8 @@ constexpr std::int32_t dtype_of() {
   else if constexpr (std::is_same_v<T, std::complex<float>>) return OPSMITH_COMPLEX64;
   else if constexpr (std::is_same_v<T, float8_e4m3fn>) return OPSMITH_FLOAT8_E4M3FN;
   else if constexpr (std::is_same_v<T, float8_e5m2>) return OPSMITH_FLOAT8_E5M2;
+  else if constexpr (std::is_same_v<T, int4>) return OPSMITH_INT4;
+  else if constexpr (std::is_same_v<T, uint4>) return OPSMITH_UINT4;
   else {
     static_assert(std::is_same_v<T, std::complex<double>>, "tensors do not hold this type");
     return OPSMITH_COMPLEX128;
@@ -115,7 +120,7 @@ inline std::string dtype_name(std::int32_t dtype) {
   static constexpr std::array<const char*, OPSMITH_DTYPE_COUNT> names = {
       "bool",  "uint8",   "uint16",   "uint32",  "uint64",  "int8",      "int16",     "int32",
       "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-      "float8_e4m3fn", "float8_e5m2"};
+      "float8_e4m3fn", "float8_e5m2", "int4", "uint4"};
   if (dtype < 0 || dtype >= OPSMITH_DTYPE_COUNT) return "dtype " + std::to_string(dtype);
   return names[static_cast<std::size_t>(dtype)];
 }

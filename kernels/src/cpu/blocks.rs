@@ -15,6 +15,8 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("patch::PATCH", convolution::PATCH),
     ("factor::BLOCK", factor::BLOCK),
     ("matrix::LANES", factor::matrix::LANES),
+    ("int4::FEW_ROWS", linalg::int4::FEW_ROWS),
+    ("int4::TILE", linalg::int4::TILE),
     ("panels::DEPTH", linalg::panels::DEPTH),
     ("lanes::LANES", lanes::LANES),
     ("lanes::NARROW", lanes::NARROW),

@@ -4,7 +4,9 @@
 //! done with it; or a tensor over the other library's memory, which is given back when the last handle goes. Both versions of
 //! the structure are known: the first, and the one that says whether the memory may be written.
 
-use std::ffi::{CStr, c_void};
+mod structures;
+
+use std::ffi::CStr;
 
 use opsmith_runtime::{Backend, DType, Tensor, Value};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
@@ -16,58 +18,15 @@ use crate::call::tensor_by_name;
 use crate::construct;
 use crate::errors::OrRaise;
 use crate::tensor::PyTensor;
-
-/// A device: its kind, 1 for the host and 2 for CUDA, and its number.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DlDevice {
-    kind: i32,
-    number: i32,
-}
-
-/// An element type: its category, bits, and elements in one.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq)]
-struct DlDataType {
-    code: u8,
-    bits: u8,
-    lanes: u16,
-}
-
-#[repr(C)]
-pub struct DlTensor {
-    data: *mut c_void,
-    device: DlDevice,
-    rank: i32,
-    dtype: DlDataType,
-    sizes: *mut i64,
-    strides: *mut i64,
-    byte_offset: u64,
-}
-
-/// The first version of the structure.
-#[repr(C)]
-pub struct Legacy {
-    tensor: DlTensor,
-    context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
-}
-
-/// The version with flags.
-#[repr(C)]
-pub struct Versioned {
-    major: u32,
-    minor: u32,
-    context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
-    flags: u64,
-    pub tensor: DlTensor,
-}
+use structures::{DlDataType, DlDevice};
+pub use structures::{DlTensor, Legacy, Versioned};
 
 /// The memory must not be written.
 const READ_ONLY: u64 = 1;
 /// The memory is a copy.
 const IS_COPIED: u64 = 2;
+/// Elements shorter than a byte have a byte each; without it they are packed.
+const IS_PADDED: u64 = 4;
 /// The version that is written; every receiver knows a later minor one, too.
 pub const VERSION: (u32, u32) = (1, 1);
 
@@ -83,10 +42,15 @@ fn data_type(dtype: DType) -> DlDataType {
         DType::F8E5M2 => 12,
         dtype if dtype.is_complex() => 5,
         dtype if dtype.is_differentiable() => 2,
-        DType::U8 | DType::U16 | DType::U32 | DType::U64 => 1,
+        dtype if dtype.is_unsigned() => 1,
         _ => 0,
     };
-    DlDataType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
+    DlDataType { code, bits: dtype.bits() as u8, lanes: 1 }
+}
+
+/// Whether an element is shorter than a byte, of which it has one.
+fn is_padded(dtype: DType) -> bool {
+    dtype.bits() < 8
 }
 
 /// The kind and the number of a tensor's device.
@@ -177,6 +141,7 @@ unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
 /// The structure of a tensor, whose receiver calls its deleter once.
 pub fn versioned(tensor: Tensor, flags: u64) -> *mut Versioned {
     let (major, minor) = VERSION;
+    let flags = if is_padded(tensor.dtype()) { flags | IS_PADDED } else { flags };
     let head = |tensor| Versioned {
         major,
         minor,
@@ -214,6 +179,13 @@ pub fn export(
             "the tensor is on another device\n  help: move it there first, by `to`",
         ));
     }
+    let is_versioned = most.is_some_and(|(major, _)| major >= 1);
+    if is_padded(tensor.dtype()) && !is_versioned {
+        return Err(PyBufferError::new_err(format!(
+            "the receiver's version of DLPack has no {} with a byte for each element\n  help: convert the tensor to int8 or uint8",
+            tensor.dtype()
+        )));
+    }
     let mut tensor = tensor.clone();
     if copy == Some(true) {
         tensor = tensor_by_name(py, "clone", &[Value::Tensor(tensor)], &[])?;
@@ -225,7 +197,7 @@ pub fn export(
     }
     // SAFETY: the structures are complete, and their owner is freed by the receiver or with the capsule.
     unsafe {
-        let capsule = if most.is_some_and(|(major, _)| major >= 1) {
+        let capsule = if is_versioned {
             let head = versioned(tensor, if copy == Some(true) { IS_COPIED } else { 0 });
             ffi::PyCapsule_New(head.cast(), VERSIONED.as_ptr(), Some(drop_versioned))
         } else {
@@ -361,6 +333,16 @@ pub unsafe fn over(py: Python<'_>, owner: Received, tensor: *const DlTensor) -> 
             given.dtype.code, given.dtype.bits, given.dtype.lanes
         ))
     })?;
+    let is_given_padded = match owner {
+        // SAFETY: the caller's structure is valid.
+        Received::Versioned(head) => unsafe { (*head).flags & IS_PADDED != 0 },
+        Received::Legacy(_) => false,
+    };
+    if is_padded(dtype) && !is_given_padded {
+        return Err(PyBufferError::new_err(format!(
+            "the elements are packed, and a tensor has a byte for each {dtype}\n  help: give the packed bytes as uint8"
+        )));
+    }
     let rank = usize::try_from(given.rank).unwrap_or(0);
     let list = |items: *const i64| match (rank, items.is_null()) {
         (0, _) | (_, true) => Vec::new(),

@@ -31,9 +31,9 @@ pub fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyResult<Py<PyAny>> {
         let args = [Value::Tensor(tensor), Value::Device(opsmith_runtime::Device::CPU)];
         tensor = tensor_by_name(py, "to.device", &args, &[])?;
     }
-    if tensor.dtype() == DType::BF16 || tensor.dtype().is_stored() {
-        let args =
-            [Value::Tensor(tensor), Value::Device(opsmith_runtime::Device::CPU), Value::DType(DType::F32)];
+    let known = if tensor.dtype() == DType::BF16 { DType::F32 } else { tensor.dtype().to_computing() };
+    if tensor.dtype() != known {
+        let args = [Value::Tensor(tensor), Value::Device(opsmith_runtime::Device::CPU), Value::DType(known)];
         tensor = tensor_by_name(py, "to.device", &args, &[])?;
     }
     let view = py.get_type::<pyo3::types::PyMemoryView>().call1((PyTensor(tensor),))?;

@@ -284,7 +284,7 @@ fn element_type(dtype: DType) -> &'static str {
         DType::C64 => "c32",
         DType::C128 => "c64",
         // Only moved: the host converts them.
-        DType::F8E4M3 | DType::F8E5M2 => "u8",
+        DType::F8E4M3 | DType::F8E5M2 | DType::I4 | DType::U4 => "u8",
     }
 }
 

@@ -122,9 +122,12 @@ pub(super) mod of {
 
     fn promote_pair(a: DType, b: DType) -> Result<DType> {
         opsmith_core::promote(a, b).ok_or_else(|| {
-            let help = match a.is_stored() || b.is_stored() {
-                true => "a dtype that only stores is promoted with no other: convert it first, as with `to(float32)`",
-                false => "convert one of them",
+            let help = match [a, b].into_iter().find(|dtype| dtype.is_stored()) {
+                Some(stored) => format!(
+                    "a dtype that only stores is promoted with no other: convert it first, as with `to({})`",
+                    stored.to_computing()
+                ),
+                None => "convert one of them".to_owned(),
             };
             Error::dtype(format!("{a} and {b} have no common dtype")).with_help(help)
         })

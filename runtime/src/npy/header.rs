@@ -99,7 +99,7 @@ pub(super) fn truncated(error: std::io::Error, what: &str) -> Problem {
 /// NumPy's kind and size, without the byte order.
 fn type_code(dtype: DType) -> Result<&'static str, Problem> {
     dtype.numpy_code().ok_or_else(|| {
-        let wider = dtype.to_compute();
+        let wider = if dtype.is_half() { dtype.to_compute() } else { dtype.to_computing() };
         Problem::new(format!("NumPy has no {dtype}"))
             .help(format!("convert the tensor to {wider} first, which holds every {dtype} value"))
     })

@@ -227,7 +227,7 @@ impl<const N: usize> Blocks<N> {
 /// If the second does not broadcast to the first.
 ///
 /// # Safety
-/// The loop is one over elements of the wanted dtypes: those of the tensors, or `f32` for one that is converted by way of it. The borrows are held, and elements that both tensors have are the same.
+/// The loop is one over elements of the wanted dtypes: those of the tensors, or the dtype that one computes in. The borrows are held, and elements that both tensors have are the same.
 #[inline(never)]
 pub(crate) unsafe fn map_any(
     target: &Tensor,
@@ -241,13 +241,13 @@ pub(crate) unsafe fn map_any(
     for_each_rows(&operands, blocks.area(), Visit::InThreads(&|rows| unsafe { blocks.run(rows, body) }))
 }
 
-/// Rejects operands of dtypes that blocks do not convert to those that a loop wants: floats that compute in `f32` become it.
+/// Rejects operands of dtypes that blocks do not convert to those that a loop wants: those that compute in another become it.
 ///
 /// # Errors
 /// If there is one.
 pub(super) fn check_converted(operands: &[&Tensor], wanted: &[DType]) -> Result<()> {
     for (tensor, wanted) in operands.iter().zip(wanted) {
-        if tensor.dtype() != *wanted && !(*wanted == DType::F32 && tensor.dtype().to_compute() == *wanted) {
+        if tensor.dtype() != *wanted && tensor.dtype().to_compute() != *wanted {
             return Err(other_dtype(tensor.dtype(), *wanted));
         }
     }

@@ -1,4 +1,5 @@
-//! Elements of an operand in a block: copied from the tensor and back, shorter floats converted to `f32` and back.
+//! Elements of an operand in a block: copied from the tensor and back, shorter floats converted to `f32` and back, integers of
+//! four bits to `i64`.
 //!
 //! In: addresses and steps in bytes. Out: the elements one after the other, in the type that the loop wants. Must know no
 //! operator.
@@ -20,14 +21,14 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// The dtype, if the loop wants another: a loop over short floats takes them as they are.
+    /// The dtype, if the loop wants another, which is longer: a loop over short floats takes them as they are.
     fn converted(self) -> Option<DType> {
         (self.dtype.size() as isize != self.step).then_some(self.dtype)
     }
 
     /// A dtype of the size that the loop wants.
     pub fn wanted(self) -> DType {
-        if self.converted().is_some() { DType::F32 } else { self.dtype }
+        if self.converted().is_some() { self.dtype.to_compute() } else { self.dtype }
     }
 }
 
@@ -45,10 +46,13 @@ impl<const BYTES: usize> Block<BYTES> {
     }
 }
 
-/// Copies between tensors and blocks, with an arm for each float that computes in `f32`.
+/// Copies between tensors and blocks, with an arm for each dtype that is converted.
 macro_rules! block_copies {
-    ([$({ $stored:ident: $short:ty, $bytes:tt })*] $({ $half:ident: $rust:ty, $size:tt })*) => {
-        /// Copies elements into a block, shorter floats as `f32` if the loop wants that.
+    (
+        [[$({ $int:ident: $integer:ty, $byte:tt })*] [$({ $stored:ident: $short:ty, $bytes:tt })*]]
+        $({ $half:ident: $rust:ty, $size:tt })*
+    ) => {
+        /// Copies elements into a block, shorter ones as the dtype that they compute in if the loop wants that.
         ///
         /// # Safety
         /// As many elements are valid for reads, at these steps; the block has room for them.
@@ -63,12 +67,15 @@ macro_rules! block_copies {
                     $((Some(DType::$stored), _) => widen(from, step, block, length, <$short>::to_f32, |from, to| {
                         from.iter().zip(to).for_each(|(from, to)| *to = from.to_f32());
                     }),)*
+                    $((Some(DType::$int), _) => widen(from, step, block, length, <$integer>::to_i64, |from, to| {
+                        from.iter().zip(to).for_each(|(from, to)| *to = from.to_i64());
+                    }),)*
                     (_, size) => move_row(size, from, step, block, size as isize, length),
                 }
             }
         }
 
-        /// Copies elements out of a block, `f32` as shorter floats where the tensor has them.
+        /// Copies elements out of a block, as shorter ones where the tensor has them.
         ///
         /// # Safety
         /// The block has as many elements; as many are valid for writes, at these steps.
@@ -83,6 +90,9 @@ macro_rules! block_copies {
                     $((Some(DType::$stored), _) => narrow(block, to, step, length, <$short>::from_f32, |to, from| {
                         from.iter().zip(to).for_each(|(from, to)| *to = <$short>::from_f32(*from));
                     }),)*
+                    $((Some(DType::$int), _) => narrow(block, to, step, length, <$integer>::from_i64, |to, from| {
+                        from.iter().zip(to).for_each(|(from, to)| *to = <$integer>::from_i64(*from));
+                    }),)*
                     (_, size) => move_row(size, block, size as isize, to, step, length),
                 }
             }
@@ -90,14 +100,20 @@ macro_rules! block_copies {
     };
 }
 
-/// Calls [`block_copies!`] with the floats that only store in brackets, then those that compute in `f32`.
-macro_rules! with_halves {
-    ($($stored:tt)*) => {
-        opsmith_core::for_each_half! { [$($stored)*] block_copies }
+/// Calls [`block_copies!`] with the integers that only store in brackets, the floats that do, then those that compute in `f32`.
+macro_rules! with_floats {
+    ($($int:tt)*) => {
+        opsmith_core::for_each_stored_float! { [$($int)*] with_halves }
     };
 }
 
-opsmith_core::for_each_stored!(with_halves);
+macro_rules! with_halves {
+    ([$($int:tt)*] $($stored:tt)*) => {
+        opsmith_core::for_each_half! { [[$($int)*] [$($stored)*]] block_copies }
+    };
+}
+
+opsmith_core::for_each_stored_int!(with_floats);
 
 /// Copies the rows of a tile into a block, one after the other, as [`load`] does.
 ///
@@ -156,16 +172,16 @@ pub(super) unsafe fn store_transposed(
 }
 
 /// # Safety
-/// As [`load`], of floats of type `H`.
-unsafe fn widen<H: Copy>(
+/// As [`load`], of elements of type `H` that compute in `C`, whose zero has no bits.
+unsafe fn widen<H: Copy, C: Copy>(
     from: *const u8,
     step: isize,
     block: *mut u8,
     length: usize,
-    convert: impl Fn(H) -> f32,
-    convert_slice: impl Fn(&[H], &mut [f32]),
+    convert: impl Fn(H) -> C,
+    convert_slice: impl Fn(&[H], &mut [C]),
 ) {
-    let block = block.cast::<f32>();
+    let block = block.cast::<C>();
     // SAFETY: the places are those that the caller promises; elements lie at multiples of their size.
     unsafe {
         if step == size_of::<H>() as isize {
@@ -184,19 +200,19 @@ unsafe fn widen<H: Copy>(
 }
 
 /// # Safety
-/// As [`store`], of floats of type `H`.
-unsafe fn narrow<H: Copy>(
+/// As [`store`], of elements of type `H` that compute in `C`.
+unsafe fn narrow<H: Copy, C: Copy>(
     block: *const u8,
     to: *mut u8,
     step: isize,
     length: usize,
-    convert: impl Fn(f32) -> H,
-    convert_slice: impl Fn(&mut [H], &[f32]),
+    convert: impl Fn(C) -> H,
+    convert_slice: impl Fn(&mut [H], &[C]),
 ) {
     // SAFETY: the places are those that the caller promises; elements lie at multiples of their size, and the memory of
     // tensors is initialised.
     unsafe {
-        let singles = std::slice::from_raw_parts(block.cast::<f32>(), length);
+        let singles = std::slice::from_raw_parts(block.cast::<C>(), length);
         if step == size_of::<H>() as isize {
             return convert_slice(std::slice::from_raw_parts_mut(to.cast::<H>(), length), singles);
         }

@@ -84,7 +84,7 @@ macro_rules! formats {
         $variant:ident: $rust:ty, $name:literal, $kind:ident, $size:literal, $numpy:literal, $safetensors:ident,
         $($columns:tt)*
     })*) => {
-        /// Dtypes with those of the format; a complex one has that of its parts.
+        /// Dtypes with those of the format; a complex one has that of its parts, an integer of four bits that of its bytes.
         const FORMATS: [(DType, Dtype); DType::ALL.len()] = [$((DType::$variant, Dtype::$safetensors)),*];
     };
 }
@@ -94,14 +94,23 @@ opsmith_runtime::for_each_dtype!(formats);
 /// A tensor's elements in the format.
 fn entry(tensor: &Tensor) -> Result<Entry> {
     let dtype = tensor.dtype();
-    let format = FORMATS.iter().find(|(known, _)| *known == dtype && !dtype.is_complex());
+    let format = FORMATS.iter().find(|(known, _)| *known == dtype && is_in_format(dtype));
     let Some((_, format)) = format else {
         return Err(Error::dtype(format!("a {dtype} tensor cannot be written to a safetensors file"))
-            .with_help("store its real and imaginary parts as two tensors"));
+            .with_help(if dtype.is_complex() {
+                "store its real and imaginary parts as two tensors"
+            } else {
+                "convert it to int8 or uint8, or pack pairs in bytes"
+            }));
     };
     let shape = tensor.shape().iter().map(|size| *size as usize).collect();
     let bytes = with_dtype!(dtype, T => bytes(&tensor.to_vec::<T>()?));
     Ok(Entry { dtype: *format, shape, bytes })
+}
+
+/// Whether the format has the dtype itself.
+fn is_in_format(dtype: DType) -> bool {
+    !dtype.is_complex() && dtype.bits() >= 8
 }
 
 /// The memory of elements.
@@ -112,7 +121,7 @@ fn bytes<T: Element>(elements: &[T]) -> Vec<u8> {
 
 /// A tensor of elements in the format, whose length the reader of the header has compared with the shape.
 fn tensor(format: Dtype, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
-    let known = FORMATS.iter().find(|(dtype, known)| *known == format && !dtype.is_complex());
+    let known = FORMATS.iter().find(|(dtype, known)| *known == format && is_in_format(*dtype));
     let Some(&(dtype, _)) = known else {
         return Err(Error::dtype(format!("elements of {format:?} are no dtype of tensors"))
             .with_help("convert the tensor before it is saved, for instance to bfloat16"));

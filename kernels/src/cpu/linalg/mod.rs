@@ -7,6 +7,7 @@ pub(super) mod blocked;
 mod by_reals;
 mod grouped;
 pub(super) mod innermost;
+pub(super) mod int4;
 mod narrow;
 pub(super) mod panels;
 pub(super) mod product;
@@ -23,6 +24,7 @@ use super::simd::widest_over;
 use crate::math::{Number, conj};
 
 pub use grouped::grouped_mm;
+pub use int4::mm_int4;
 pub(super) use product::row_major;
 pub use product::{Matrix, MatrixMut, Multiply};
 

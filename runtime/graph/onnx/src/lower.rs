@@ -361,11 +361,11 @@ pub(crate) const ABSENT: Slot = usize::MAX;
 
 fn called(domain: &str, name: &str) -> Called {
     let (domain, name) = (domain.to_owned(), name.to_owned());
-    match operators::find(&name).filter(|_| domain.is_empty()) {
+    if !domain.is_empty() && libraries::find_in(&domain, &name).is_some() {
+        return Called::Library { domain, name };
+    }
+    match operators::find(&domain, &name) {
         Some(operator) => Called::Standard(operator),
-        None if !domain.is_empty() && libraries::find_in(&domain, &name).is_some() => {
-            Called::Library { domain, name }
-        }
         None => Called::Unknown { domain, name },
     }
 }

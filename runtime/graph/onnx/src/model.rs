@@ -60,7 +60,7 @@ pub(crate) struct Node {
 
 /// The operator of a node.
 pub(crate) enum Called {
-    /// One of ONNX's.
+    /// One of ONNX's, or one that ONNX Runtime adds.
     Standard(&'static Operator),
     /// One of a linked library, by domain and name.
     Library { domain: String, name: String },

@@ -33,7 +33,7 @@ use crate::call::Call;
 use crate::libraries::run;
 use crate::values::Datum;
 
-pub(crate) use table::TABLE;
+pub(crate) use table::{CONTRIBUTED, CONTRIBUTED_DOMAIN, TABLE};
 
 /// A row of the table.
 pub(crate) struct Operator {
@@ -85,9 +85,14 @@ impl Operator {
     }
 }
 
-/// The operator of a name.
-pub(crate) fn find(name: &str) -> Option<&'static Operator> {
-    TABLE.binary_search_by(|row| row.name.cmp(name)).ok().map(|at| &TABLE[at])
+/// The operator of a name: ONNX's if no domain is given, or one that ONNX Runtime adds.
+pub(crate) fn find(domain: &str, name: &str) -> Option<&'static Operator> {
+    let table: &[Operator] = match domain {
+        "" => TABLE,
+        CONTRIBUTED_DOMAIN => CONTRIBUTED,
+        _ => return None,
+    };
+    table.binary_search_by(|row| row.name.cmp(name)).ok().map(|at| &table[at])
 }
 
 /// The operator whose name differs only in upper and lower case, if there is one.
@@ -109,7 +114,8 @@ mod tests {
         let names: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
         assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
         assert!(names.len() >= 110, "{} operators", names.len());
-        assert_eq!(find("Relu").map(|row| row.name), Some("Relu"));
-        assert!(find("relu").is_none());
+        assert_eq!(find("", "Relu").map(|row| row.name), Some("Relu"));
+        assert!(find("", "relu").is_none());
+        assert!(find(CONTRIBUTED_DOMAIN, "MatMulNBits").is_some() && find("", "MatMulNBits").is_none());
     }
 }

@@ -173,3 +173,37 @@ pub(super) fn quantized_conv(call: &Call<'_>) -> Result<Tensor> {
     let scaled = run!("mul.Tensor", &sums, &scale)?;
     quantized(&scaled, &call.tensor(6)?, Some(&zero), i64::from(tensors::code(zero.dtype())))
 }
+
+/// A product with a matrix of four bits, packed, with scales and zero points of blocks of neighbours.
+pub(super) fn matmul_nbits(call: &Call<'_>) -> Result<Tensor> {
+    call.only_int("bits", 4)?;
+    if call.maybe(4)?.is_some() {
+        return Err(unsupported("an order of groups, `g_idx`"));
+    }
+    let (x, packed, scales) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    let (length, count, block) = (call.int("K", 0)?, call.int("N", 0)?, call.int("block_size", 0)?);
+    if length < 1 || count < 1 || block < 2 || block % 2 == 1 {
+        return Err(Error::value(format!("`K` is {length}, `N` {count} and `block_size` {block}"))
+            .with_help("sizes are 1 or more, and a block has an even number of elements"));
+    }
+    let blocks = (length + block - 1) / block;
+    let packed = run!("reshape", &packed, vec![count, blocks * block / 2])?;
+    let scales = run!("reshape", to(&scales, x.dtype())?, vec![count, blocks])?;
+    let zeros = match call.maybe(3)? {
+        None => run!("full_like", &scales, 8.0)?,
+        Some(zeros) if zeros.dtype() == DType::U8 => {
+            let rows = run!("reshape", &zeros, vec![count, (blocks + 1) / 2])?;
+            let numbers = run!("unpack_int4", &rows; "dtype" => DType::U4)?;
+            to(&run!("narrow", &numbers, -1i64, 0i64, blocks)?, x.dtype())?
+        }
+        Some(zeros) => run!("reshape", to(&zeros, x.dtype())?, vec![count, blocks])?,
+    };
+    // The last block may be longer than the rows.
+    let rest = blocks * block - length;
+    let x = if rest == 0 { x } else { run!("constant_pad_nd", &x, vec![0, rest], 0.0)? };
+    let product = run!("mm_int4", &x, &packed, &scales, &zeros; "dtype" => DType::U4)?;
+    match call.maybe(5)? {
+        Some(bias) => run!("add.Tensor", &product, &bias),
+        None => Ok(product),
+    }
+}

@@ -1,4 +1,4 @@
-//! The table of ONNX's operators, sorted by name.
+//! The tables of operators, sorted by name: ONNX's, and those that ONNX Runtime adds.
 
 use super::Fold::{self, Constants, First, Never, Sizes, Values};
 use super::Way::{self, Binary, By, To, Unary};
@@ -195,3 +195,9 @@ pub(crate) static TABLE: &[Operator] = &[
     row("Where", Values, To(pointwise::choose)),
     row("Xor", Values, Binary("logical_xor")),
 ];
+
+/// The domain of [`CONTRIBUTED`].
+pub(crate) const CONTRIBUTED_DOMAIN: &str = "com.microsoft";
+
+/// Operators that ONNX Runtime adds, sorted by name. A linked library of that name goes before them.
+pub(crate) static CONTRIBUTED: &[Operator] = &[row("MatMulNBits", Never, To(quantization::matmul_nbits))];
