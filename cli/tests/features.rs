@@ -187,7 +187,10 @@ fn a_program_without_features_runs() {
     // An operator of a family whose feature is off is not there, and with the feature it is.
     user.write("ops.yaml", &format!("{SPEC}{OF_A_FAMILY}"));
     let errors = text(&user.run().stderr);
-    assert!(errors.contains("there is no operator `relu`"), "{errors}");
+    assert!(
+        errors.contains("there is no operator `relu`") && errors.contains("ops/activation.yaml (nn, random)"),
+        "{errors}"
+    );
     user.features("\"random\"");
     let run = user.run();
     assert_eq!(text(&run.stdout), "20. [3., 5., 7.]\n", "{}", text(&run.stderr));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::chain::{self, Dependency, Library};
 use crate::config::{Config, Tables};
-use crate::diagnostics::{Severity, render, summary};
+use crate::diagnostics::{Severity, catalogue, render, summary};
 use crate::emit;
 use crate::manifest;
 use crate::model::{Function, KernelSource, Model};
@@ -218,8 +218,22 @@ fn report(checked: &Checked, config: &Config) {
         eprintln!("{text}\n");
     }
     if checked.diagnostics.has_errors() {
-        fail(&format!("{}: {}; nothing was generated", config.spec_name, summary(&checked.diagnostics)));
+        let (spec, errors) = (&config.spec_name, summary(&checked.diagnostics));
+        fail(&format!("{spec}: {errors}; nothing was generated{}", left_out(checked)));
     }
+}
+
+/// The files whose operators are unknown because no feature of them is on, if an operator is unknown.
+fn left_out(checked: &Checked) -> String {
+    let is_unknown = checked.diagnostics.errors().any(|error| error.code == catalogue::UNKNOWN_OPERATOR);
+    if !is_unknown || checked.left_out.is_empty() {
+        return String::new();
+    }
+    let files = checked.left_out.iter().map(|(file, features)| format!("{file} ({})", features.join(", ")));
+    format!(
+        "\n  operators of these files are left out, since none of their cargo features is on: {}",
+        files.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// Compiles the files of kernels, each once, against the generated header.

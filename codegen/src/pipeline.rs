@@ -36,6 +36,8 @@ pub struct Checked {
     pub unparsed: Vec<SourceId>,
     /// The cargo features of the library, each with a file that needs it.
     pub features: Vec<(String, String)>,
+    /// The files of all libraries that were not read, since their features are off, each with these.
+    pub left_out: Vec<(String, Vec<String>)>,
 }
 
 /// The reason why a library was not generated.
@@ -82,13 +84,13 @@ pub fn check(config: &Config) -> Result<Checked, Failure> {
 /// Lowers the entries of some files as far as their kernel tables need. The library's own build reports mistakes
 /// in the entries: they may refer to those of files that are not read here.
 fn lower_tables(reader: Reader, targets: &Targets) -> Checked {
-    let Reader { sources, diagnostics, documents, files, unparsed, features, .. } = reader;
+    let Reader { sources, diagnostics, documents, files, unparsed, features, left_out, .. } = reader;
     let mut model = lower::lower_tables(&documents, &sources, &targets.rust);
     if let Some(device) = &targets.device {
         device_loops::mark(&mut model, device.library);
     }
     proc_macro2::extra::invalidate_current_thread_spans();
-    Checked { sources, diagnostics, model, files, documents: Vec::new(), unparsed, features }
+    Checked { sources, diagnostics, model, files, documents: Vec::new(), unparsed, features, left_out }
 }
 
 /// The backends of a configuration.
@@ -115,7 +117,7 @@ fn lower(
     undeclared: Undeclared,
     kept: Option<&mut KeptBodies>,
 ) -> Checked {
-    let Reader { sources, mut diagnostics, documents, files, unparsed, features, .. } = reader;
+    let Reader { sources, mut diagnostics, documents, files, unparsed, features, left_out, .. } = reader;
     let keeps = kept.is_some();
     let mut model = lower::lower(&documents, &sources, undeclared, &targets.rust, &mut diagnostics, kept);
     if let Some(device) = &targets.device {
@@ -124,7 +126,7 @@ fn lower(
     // The parser keeps every text for its spans, which are no longer needed here.
     proc_macro2::extra::invalidate_current_thread_spans();
     let documents = if keeps { documents } else { Vec::new() };
-    Checked { sources, diagnostics, model, files, documents, unparsed, features }
+    Checked { sources, diagnostics, model, files, documents, unparsed, features, left_out }
 }
 
 /// Checks that the files of kernels exist, as a build does. Not for a spec outside of its crate's folder, as in a
@@ -206,7 +208,7 @@ pub fn check_again(config: &Config, open: Open<'_>, kept: &mut Kept) -> Result<C
     kept.parsed = std::mem::take(&mut reader.parsed);
     read?;
     if !reader.unparsed.is_empty() {
-        let Reader { sources, diagnostics, documents, files, unparsed, features, .. } = reader;
+        let Reader { sources, diagnostics, documents, files, unparsed, features, left_out, .. } = reader;
         return Ok(Checked {
             sources,
             diagnostics,
@@ -215,6 +217,7 @@ pub fn check_again(config: &Config, open: Open<'_>, kept: &mut Kept) -> Result<C
             documents,
             unparsed,
             features,
+            left_out,
         });
     }
     Ok(lower(reader, &Targets::of(config), Undeclared::Refused, Some(&mut kept.bodies)))

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceId, SourceMap, catalogue};
 use crate::spec::document::{Document, Loaded, OfArguments, Text};
+use crate::spec::yaml::Key;
 use crate::spec::{encoding, yaml};
 
 /// A file that cannot be read.
@@ -80,6 +81,8 @@ pub struct Reader {
     pub unparsed: Vec<SourceId>,
     /// The cargo features of the library itself, each with a file that needs it.
     pub features: Vec<(String, String)>,
+    /// The files of all libraries that are not read, since their features are off, each with these.
+    pub left_out: Vec<(String, Vec<String>)>,
     /// The files of an earlier run.
     pub parsed: Parsed,
     /// The same files, by canonical path.
@@ -215,7 +218,15 @@ impl Reader {
                 ));
             }
         }
-        for include in document.include.iter().filter(|file| !origin.leaves_out(&document, file.as_str())) {
+        for include in &document.include {
+            if origin.leaves_out(&document, include.as_str()) {
+                let has = |(_, files): &&(Key, Vec<Text>)| {
+                    files.iter().any(|file| file.as_str() == include.as_str())
+                };
+                let features = document.features.iter().filter(has).map(|(feature, _)| feature.text.clone());
+                self.left_out.push((include.as_str().to_owned(), features.collect()));
+                continue;
+            }
             let path = folder.join(include.as_str());
             match (origin.open)(&path) {
                 Ok(bytes) => {

@@ -347,13 +347,16 @@ pub fn function_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
         .with_help(help)
 }
 
+/// The code of [`operator_unknown`].
+pub const UNKNOWN_OPERATOR: &str = "E0327";
+
 /// An operator that does not exist.
 pub fn operator_unknown(span: Span, name: &str, near: Option<&str>) -> Diagnostic {
     let help = match near {
         Some(near) => did_you_mean(near),
         None => "formulas call operators of this spec and of the libraries it builds on".into(),
     };
-    Diagnostic::error("E0327", format!("there is no operator `{name}`"), span, "unknown operator")
+    Diagnostic::error(UNKNOWN_OPERATOR, format!("there is no operator `{name}`"), span, "unknown operator")
         .with_help(help)
 }
 
