@@ -106,7 +106,7 @@ pub fn of_loop(
     _ = writeln!(text, "  DEVICE R operator()({}) const {{", parameters.join(", "));
     for &index in inputs.iter().filter(|&&index| !is_mask(op.args[index].element)) {
         let name = name(&naming::parameter(&op.args[index].name));
-        _ = writeln!(text, "    auto {name} = to_compute(stored_{name});");
+        _ = writeln!(text, "    [[maybe_unused]] auto {name} = to_compute(stored_{name});");
     }
     let returned = if is_mask(result) { value } else { format!("from_compute<R>({value})") };
     _ = writeln!(text, "    return {returned};\n  }}\n}};");
@@ -203,7 +203,7 @@ impl Fields<'_> {
             }
             ExprKind::Block(bindings, tail) => {
                 let mut text = "[&] { ".to_owned();
-                for (local, value) in bindings {
+                for (local, value) in used(bindings, tail) {
                     let value = self.value(value);
                     _ = write!(text, "auto {} = {value}; ", name(&naming::local(self.op, local)));
                 }
@@ -309,4 +309,26 @@ fn float(value: f64) -> String {
     }
     let text = format!("{value:?}");
     if value.is_sign_negative() { format!("({text})") } else { text }
+}
+
+/// The bindings whose names the others or the tail mention: a derived expression may need some of its source's alone, and
+/// the device's compiler warns of the rest.
+fn used<'a>(bindings: &'a [(String, Expr)], tail: &'a Expr) -> Vec<&'a (String, Expr)> {
+    let mut used: Vec<&(String, Expr)> = Vec::new();
+    for binding in bindings.iter().rev() {
+        let later = used.iter().map(|(_, value)| value).chain([tail]);
+        if later.into_iter().any(|expr| mentions(expr, &binding.0)) {
+            used.push(binding);
+        }
+    }
+    used.reverse();
+    used
+}
+
+fn mentions(expr: &Expr, local: &str) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        found |= matches!(&part.kind, ExprKind::Variable(Variable::Local(name)) if name == local)
+    });
+    found
 }
