@@ -92,7 +92,8 @@ pub fn features(text: &str) -> Option<Vec<String>> {
 }
 
 /// Libraries as one line of text: the format and each library, with `;` before each and `,` between its fields
-/// (package, path, spec, features with a blank between or `*`, folders of headers). `%` and two digits escape these characters and control characters.
+/// (package, path, spec, features with a blank between or `*`, folders of headers). `%` and two digits escape these
+/// characters and control characters.
 pub fn encode(libraries: &[Library]) -> String {
     let mut line = FORM.to_owned();
     for Library { package, path, spec, features, include } in libraries {

@@ -203,6 +203,22 @@ def test_pytorch_exchanges_memory():
         assert back.dtype is given.dtype and back.data_ptr() == given.data_ptr()
 
 
+def test_integers_of_4_bits_have_a_byte_each():
+    x = opsmith.tensor([-9, -8, 7, 8]).to(opsmith.int4)
+    assert x.tolist() == [7, -8, 7, -8] and x.itemsize == 1 and not x.dtype.is_floating_point
+    assert x.numpy().dtype == np.int8 and x.to(opsmith.uint4).numpy().dtype == np.uint8
+    assert x.to(opsmith.uint4).tolist() == [7, 8, 7, 8]
+    again = opsmith.from_dlpack(x)
+    assert again.dtype is opsmith.int4 and again.data_ptr() == x.data_ptr()
+    with pytest.raises(BufferError, match="a byte for each element"):
+        x.__dlpack__()
+    with pytest.raises(opsmith.Error, match=r"to\(int8\)"):
+        x + x
+    assert opsmith.unpack_int4(opsmith.pack_int4(x)).tolist() == x.tolist()
+    with pytest.raises(TypeError, match="convert `x` first"):
+        opsmith.save_file({"x": x}, "never.safetensors")
+
+
 def test_floats_of_8_bits_are_stored_and_converted():
     for dtype, largest in ((opsmith.float8_e4m3fn, 448.0), (opsmith.float8_e5m2, float("inf"))):
         x = opsmith.tensor([0.3, -1.5, 1e6], dtype=dtype)

@@ -2,6 +2,7 @@
 
 use opsmith::autograd::no_grad;
 use opsmith::{DType, ErrorKind, MmInt4Options, Result, Tensor, TensorOps, Value};
+use opsmith_graph::{Graph, InputSpec};
 use opsmith_runtime::{DTypeSet, Element, Float8E4M3, Float8E5M2, Int4, UInt4};
 
 /// The words of a recorded file, by lines.
@@ -181,6 +182,20 @@ fn integers_of_four_bits_are_made_copied_and_viewed() -> Result<()> {
         let message = error.to_string();
         assert!(message.contains(text) && message.contains("to(int8)"), "{message}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_saved_graph_has_constants_of_four_bits() -> Result<()> {
+    let weight = Tensor::of(&[-8i64, -1, 0, 7]).to_dtype(DType::I4)?;
+    let scaled = |x: &[Tensor]| &weight.to_dtype(DType::F32)? * &x[0];
+    let graph = Graph::trace(scaled, [InputSpec::new(DType::F32, [4.into()])])?;
+    let folder = std::env::temp_dir().join(format!("opsmith-int4-{}", std::process::id()));
+    graph.save(&folder)?;
+    let loaded = Graph::load(&folder);
+    std::fs::remove_dir_all(&folder).map_err(|error| opsmith::Error::io(error.to_string()))?;
+    let found = loaded?.run(&[Tensor::of(&[1.0f32, 2.0, 3.0, 0.5])])?;
+    assert_eq!(found[0].to_vec::<f32>()?, [-8.0, -2.0, 0.0, 3.5]);
     Ok(())
 }
 

@@ -49,9 +49,12 @@ pub fn mm_int4<T: Element<Compute: Real>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let computed = |view: View<'_, T>| Scratch::mapped(&view.to_contiguous(), |number| number.to_compute());
-    let (&[count, bytes], &[_, groups]) = (packed.sizes(), scales.sizes()) else {
+    let (&[count, bytes], &[scaled, groups]) = (packed.sizes(), scales.sizes()) else {
         return Err(sizes_differ(packed.sizes(), scales.sizes()));
     };
+    if scaled != count || groups < 1 || 2 * bytes % groups != 0 {
+        return Err(sizes_differ(packed.sizes(), scales.sizes()));
+    }
     let (count, length) = (count as usize, 2 * bytes as usize);
     if out.numel() == 0 {
         return Ok(());
@@ -132,12 +135,16 @@ impl<C: Real> Weights<'_, C> {
         let (even, odd) = row.split_at_mut(self.length / 2);
         let size = self.length / self.groups;
         if size.is_multiple_of(2) {
-            for group in 0..self.groups {
-                let places = group * size / 2..(group + 1) * size / 2;
-                let (even, odd) = (&mut even[places.clone()], &mut odd[places.clone()]);
-                self.unpack_group(&bytes[places], number * self.groups + group, even, odd);
-            }
-            return;
+            return widest(
+                #[inline(always)]
+                move || {
+                    for group in 0..self.groups {
+                        let places = group * size / 2..(group + 1) * size / 2;
+                        let (even, odd) = (&mut even[places.clone()], &mut odd[places.clone()]);
+                        self.unpack_group(&bytes[places], number * self.groups + group, even, odd);
+                    }
+                },
+            );
         }
         // A byte may have numbers of two groups.
         for (place, byte) in bytes.iter().enumerate() {
@@ -150,22 +157,18 @@ impl<C: Real> Weights<'_, C> {
     }
 
     /// The numbers of a group's bytes: the low halves and the high ones.
+    #[inline(always)]
     fn unpack_group(&self, bytes: &[u8], group: usize, low: &mut [C], high: &mut [C]) {
         let scale = self.scales[group];
         let zero = self.zeros.map_or(C::ZERO, |zeros| zeros[group]);
         // With the sign's bit turned, a half byte is the number and 8.
         let (turned, bias) = if self.is_signed { (0x88, C::from(8)) } else { (0, C::ZERO) };
-        widest(
-            #[inline(always)]
-            move || {
-                for ((byte, low), high) in bytes.iter().zip(low).zip(high) {
-                    let byte = byte ^ turned;
-                    for (number, half) in [(low, byte & 15), (high, byte >> 4)] {
-                        let whole = Arithmetic::sub(Arithmetic::sub(C::from(half), bias), zero);
-                        *number = Arithmetic::mul(whole, scale);
-                    }
-                }
-            },
-        );
+        for ((byte, low), high) in bytes.iter().zip(low).zip(high) {
+            let byte = byte ^ turned;
+            for (number, half) in [(low, byte & 15), (high, byte >> 4)] {
+                let whole = Arithmetic::sub(Arithmetic::sub(C::from(half), bias), zero);
+                *number = Arithmetic::mul(whole, scale);
+            }
+        }
     }
 }
