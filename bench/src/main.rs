@@ -56,6 +56,7 @@ fn main() -> Result<ExitCode> {
     ensure!(arguments.threads.iter().all(|&count| count > 0), "a number of threads is at least 1");
     match arguments.threads.as_slice() {
         [threads] => {
+            opsmith::runtime::parallel::set_num_threads(*threads)?;
             let mut harness = Harness::new(*threads, &arguments);
             harness.print_info();
             match arguments.device {
@@ -70,8 +71,13 @@ fn main() -> Result<ExitCode> {
                     .args(["--threads", &threads.to_string(), "--only", &arguments.only])
                     .args(["--run", &arguments.run, "--gate", &arguments.gate.to_string()])
                     .args(arguments.once.then_some("--once"))
+                    .args(
+                        arguments
+                            .device
+                            .iter()
+                            .flat_map(|device| ["--device".to_owned(), device.to_string()]),
+                    )
                     .args(arguments.limits.iter().flat_map(|path| ["--limits".as_ref(), path.as_os_str()]))
-                    .env("OPSMITH_NUM_THREADS", threads.to_string())
                     .status()
                     .context("cannot run the program again")?;
                 ensure!(status.success(), "timing with {threads} threads failed");

@@ -18,8 +18,8 @@ use crate::dispatch::{Borrows, endless};
 use crate::element::{Element, rounded_to_odd, with_computing_dtype};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-pub use crate::moves::copy_elements;
-use crate::moves::{Side, area, move_rows};
+use crate::moves::{Side, area, move_rows, stream};
+pub use crate::moves::{copy_elements, copy_part};
 use crate::pointwise::{Loop, MAX_OPERANDS, Row, Rows, Visit, for_each_row, for_each_rows, map_any};
 use crate::scalar::Scalar;
 use crate::storage::Storage;
@@ -56,6 +56,7 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
     }
     if target.dtype() == source.dtype() {
         let size = target.dtype().size();
+        let streams = stream::is_streamed(target.numel() as usize * size);
         let move_tile = |rows: &Rows<'_>| {
             let Row { pointers, strides, length } = rows.first;
             let side = |operand: usize| Side {
@@ -65,7 +66,10 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
             };
             // SAFETY: the plan keeps both inside their tensors, the borrows are held, and elements that both have are the
             // same.
-            unsafe { move_rows(size, side(0), side(1), rows.count, length) }
+            unsafe { move_rows(size, side(0), side(1), [rows.count, length], streams) }
+            if streams {
+                stream::finish();
+            }
         };
         return for_each_rows(&[target, source], area(size), Visit::InThreads(&move_tile));
     }

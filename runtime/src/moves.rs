@@ -3,9 +3,12 @@
 //! In: addresses, steps in bytes, and the size of an element. Out: the same elements elsewhere. One loop a size serves every
 //! dtype. Must know no tensor.
 
-use std::ops::RangeInclusive;
+pub(crate) mod stream;
+
+use std::ops::{Range, RangeInclusive};
 
 use crate::axes::{Axes, Tiles, in_memory_order};
+use crate::parallel::{self, CHUNK as ELEMENTS, Shared};
 use crate::simd::widest;
 
 /// Copies elements of `size` bytes, a power of two of at most 16, along axes in bytes: the first operand is the target.
@@ -15,16 +18,50 @@ use crate::simd::widest;
 /// If operands share memory, they are the same elements.
 pub unsafe fn copy_elements(axes: Axes<2>, size: usize, target: *mut u8, source: *const u8) {
     let tiles = Tiles::new(in_memory_order(axes), [size; 2], area(size));
-    tiles.for_each(0..tiles.count(), |tile| {
-        let side = |operand: usize, start: *mut u8| Side {
-            start: start.wrapping_offset(tile.start[operand] as isize),
+    // SAFETY: the caller's promise.
+    unsafe { copy_tiles(&tiles, 0..tiles.count(), size, [target, source.cast_mut()], false) }
+}
+
+/// As [`copy_elements`], in several threads if it takes long, of elements that are a part of a result of so many bytes.
+///
+/// # Safety
+/// As [`copy_elements`]; no two positions are one element of the target.
+pub unsafe fn copy_part(axes: Axes<2>, size: usize, target: *mut u8, source: *const u8, whole: usize) {
+    let elements: i64 = axes.iter().map(|axis| axis.size).product();
+    let tiles = Tiles::new(in_memory_order(axes), [size; 2], area(size));
+    let (count, streams) = (tiles.count(), stream::is_streamed(whole));
+    let starts = [Shared(target), Shared(source.cast_mut())];
+    let chunk = ELEMENTS.div_ceil((elements as usize / count.max(1)).max(1));
+    parallel::for_each_range(count, chunk, |range| {
+        let starts = [&starts[0], &starts[1]].map(|start| start.at(0));
+        // SAFETY: the caller's promise, of tiles that no other thread has.
+        unsafe { copy_tiles(&tiles, range, size, starts, streams) };
+    });
+}
+
+/// Copies the elements of tiles of these numbers, past the caches if the result `streams`.
+///
+/// # Safety
+/// As [`copy_elements`], of the tiles' positions from the starts of target and source.
+unsafe fn copy_tiles(
+    tiles: &Tiles<2>,
+    numbers: Range<usize>,
+    size: usize,
+    starts: [*mut u8; 2],
+    streams: bool,
+) {
+    tiles.for_each(numbers, |tile| {
+        let [target, source] = [0, 1].map(|operand: usize| Side {
+            start: starts[operand].wrapping_offset(tile.start[operand] as isize),
             step: tile.row.steps[operand] as isize,
             row: tile.rows.steps[operand] as isize,
-        };
-        let (target, source) = (side(0, target), side(1, source.cast_mut()));
+        });
         // SAFETY: the tiles are those of the axes, whose elements the caller promises.
-        unsafe { move_rows(size, target, source, tile.rows.size as usize, tile.row.size as usize) }
+        unsafe { move_rows(size, target, source, [tile.rows.size as usize, tile.row.size as usize], streams) }
     });
+    if streams {
+        stream::finish();
+    }
 }
 
 /// Most elements of a tile: a cache line of each of 128 rows.
@@ -43,11 +80,18 @@ pub(crate) struct Side {
     pub row: isize,
 }
 
-/// Copies `rows` rows of `length` elements of `size` bytes.
+/// Copies `rows` rows of `length` elements of `size` bytes, past the caches if the result `streams`: then the caller calls
+/// [`stream::finish`].
 ///
 /// # Safety
 /// As many elements are valid for reads at `source`, and for writes at `target`; if they share memory, they are the same.
-pub(crate) unsafe fn move_rows(size: usize, target: Side, source: Side, rows: usize, length: usize) {
+pub(crate) unsafe fn move_rows(
+    size: usize,
+    target: Side,
+    source: Side,
+    [rows, length]: [usize; 2],
+    streams: bool,
+) {
     let unit = size as isize;
     // SAFETY: rows and elements are those that the caller promises.
     unsafe {
@@ -76,9 +120,14 @@ pub(crate) unsafe fn move_rows(size: usize, target: Side, source: Side, rows: us
         if rows > 1 && target.step == unit && source.step == unit && SHORT.contains(&(length * size)) {
             return move_short_rows(length * size, target, source, rows);
         }
+        let streams = streams && target.step == unit && target.start != source.start;
         for row in 0..rows as isize {
             let (from, to) = (source.start.offset(row * source.row), target.start.offset(row * target.row));
-            move_row(size, from, source.step, to, target.step, length);
+            match source.step {
+                step if streams && step == unit => stream::store(from, to, length * size),
+                0 if streams => stream_one(size, from, to, length),
+                step => move_row(size, from, step, to, target.step, length),
+            }
         }
     }
 }
@@ -97,7 +146,7 @@ const CHUNK: usize = 32;
 unsafe fn move_short_rows(bytes: usize, target: Side, source: Side, rows: usize) {
     widest(
         #[inline(always)]
-        || {
+        move || {
             for row in 0..rows as isize {
                 // SAFETY: the chunks lie in the row, as the caller promises; the last one may have bytes of the one before,
                 // which are the same.
@@ -114,6 +163,23 @@ unsafe fn move_short_rows(bytes: usize, target: Side, source: Side, rows: usize)
             }
         },
     );
+}
+
+/// Writes one element again and again, past the caches.
+///
+/// # Safety
+/// The element is valid for reads, and so many are valid for writes.
+#[inline(never)]
+unsafe fn stream_one(size: usize, from: *const u8, to: *mut u8, length: usize) {
+    const BYTES: usize = 4096;
+    let mut block = [0u8; BYTES];
+    // SAFETY: the caller's promise; the block has room for its elements.
+    unsafe {
+        move_row(size, from, 0, block.as_mut_ptr(), size as isize, BYTES / size);
+        for start in (0..length * size).step_by(BYTES) {
+            stream::store(block.as_ptr(), to.add(start), BYTES.min(length * size - start));
+        }
+    }
 }
 
 /// Copies `length` elements of `size` bytes from one row to another.
@@ -159,9 +225,10 @@ unsafe fn move_typed<T: Copy>(from: *const u8, from_step: isize, to: *mut u8, to
         if to_step == unit && from_step == 0 && length > 0 {
             let element = from.cast::<T>().read_unaligned();
             let to = to.cast::<T>();
+            // A write could change a capture that is a reference.
             widest(
                 #[inline(always)]
-                || {
+                move || {
                     for index in 0..length {
                         to.add(index).write_unaligned(element);
                     }
@@ -221,9 +288,17 @@ unsafe fn transpose_typed<T: Copy, const K: usize>(
             |line: usize, element: usize| from.offset(line as isize * from_line + element as isize * unit);
         let target =
             |line: usize, element: usize| to.offset(element as isize * to_line + line as isize * unit);
-        for line in (0..whole_lines).step_by(K) {
+        let square = |line: usize, element: usize| {
+            transpose_square::<T, K>(source(line, element), from_line, target(line, element), to_line);
+        };
+        // Cache lines that are further apart share fewer places of a cache: each is read, or written, whole before the next.
+        if to_line.abs() > from_line.abs() {
             for element in (0..whole_length).step_by(K) {
-                transpose_square::<T, K>(source(line, element), from_line, target(line, element), to_line);
+                (0..whole_lines).step_by(K).for_each(|line| square(line, element));
+            }
+        } else {
+            for line in (0..whole_lines).step_by(K) {
+                (0..whole_length).step_by(K).for_each(|element| square(line, element));
             }
         }
         for line in 0..lines {

@@ -24,6 +24,7 @@ use crate::arith::{check_zero_division, clear_zero_division};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::{broadcasts, same_sizes};
+use crate::moves::stream;
 use crate::op::KernelCall;
 use crate::parallel::{self, CHUNK, Shared};
 use crate::simd;
@@ -33,7 +34,7 @@ pub(crate) use blocks::{Loop, map_any};
 use rows::addresses;
 pub use rows::{Row, Rows, for_each_row};
 pub(crate) use rows::{Visit, for_each_rows};
-use slots::Block;
+use slots::{Block, copy_block};
 
 /// Most operands a loop can have, output included.
 pub const MAX_OPERANDS: usize = 8;
@@ -186,13 +187,53 @@ unsafe fn run_in_place<const N: usize>(
         // SAFETY: as many elements lie there, and the block has room for them. By the caller's promise the loop may run;
         // inputs and output are disjoint.
         unsafe {
-            block.pointer().copy_from_nonoverlapping(target, count * size);
+            copy_block(target, block.pointer(), count * size);
             body.run(&read, count);
         }
         left -= count;
         for (pointer, dtype) in moved.iter_mut().zip(dtypes) {
             *pointer = pointer.wrapping_add(count * dtype.size());
         }
+    }
+}
+
+/// As [`run_natural`], of an output that is larger than the caches: the loop writes a block, and so reads all operands from
+/// memory at once. An output that is no input goes to memory past the caches.
+///
+/// # Safety
+/// As [`run_natural`].
+#[inline(never)]
+unsafe fn run_by_blocks<const N: usize>(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType; N],
+    length: usize,
+    body: Loop<'_>,
+) {
+    let streams = !pointers[1..N].contains(&pointers[0]);
+    let mut block = Block::<BLOCK>::new();
+    let size = dtypes[0].size();
+    let mut moved = *pointers;
+    let mut left = length;
+    while left > 0 {
+        let (count, target) = (left.min(BLOCK / size), moved[0]);
+        moved[0] = block.pointer();
+        // SAFETY: the caller's promise; the block has room for the elements, and is no operand.
+        unsafe {
+            body.run(&moved, count);
+            if streams {
+                stream::store(block.pointer(), target, count * size);
+            } else {
+                copy_block(block.pointer(), target, count * size);
+            }
+        }
+        left -= count;
+        moved[0] = target;
+        for (pointer, dtype) in moved.iter_mut().zip(dtypes) {
+            *pointer = pointer.wrapping_add(count * dtype.size());
+        }
+    }
+    if streams {
+        stream::finish();
     }
 }
 
@@ -208,13 +249,20 @@ unsafe fn run_in_threads<const N: usize>(
     body: Loop<'_>,
 ) {
     let start = pointers.map(Shared);
+    let is_large = stream::is_streamed(length * dtypes[0].size());
     parallel::for_each_range(length, CHUNK, |range| {
         let mut pointers = addresses(&start);
         for (pointer, dtype) in pointers.iter_mut().zip(dtypes) {
             *pointer = pointer.wrapping_add(range.start * dtype.size());
         }
         // SAFETY: the range lies in the caller's, and no other thread has one of its elements.
-        unsafe { run_natural(&pointers, dtypes, range.len(), body) }
+        unsafe {
+            if is_large {
+                run_by_blocks(&pointers, dtypes, range.len(), body);
+            } else {
+                run_natural(&pointers, dtypes, range.len(), body);
+            }
+        }
     });
 }
 

@@ -15,6 +15,13 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("patch::PATCH", convolution::PATCH),
     ("factor::BLOCK", factor::BLOCK),
     ("matrix::LANES", factor::matrix::LANES),
+    ("halves::BAND_COLUMNS", linalg::halves::BAND_COLUMNS),
+    ("halves::BLOCK", linalg::halves::BLOCK),
+    ("halves::COLUMNS", linalg::halves::COLUMNS),
+    ("halves::DEPTH", linalg::halves::DEPTH),
+    ("halves::FEW_LINES", linalg::halves::FEW_LINES),
+    ("halves::PART", linalg::halves::PART),
+    ("halves::ROWS", linalg::halves::ROWS),
     ("int4::FEW_ROWS", linalg::int4::FEW_ROWS),
     ("int4::TILE", linalg::int4::TILE),
     ("panels::DEPTH", linalg::panels::DEPTH),
@@ -38,6 +45,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("scan::FAR", reduce::scan::FAR),
     ("scan::NEAR", reduce::scan::NEAR),
     ("scatter::RUN", index::scatter::RUN),
+    ("select::SHARED", index::select::SHARED),
     ("softmax::BUFFER", softmax::BUFFER),
     ("tiles::SHORT", tiles::SHORT as usize),
     ("variance::CACHED", reduce::variance::CACHED as usize),
@@ -61,7 +69,8 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 10] = [
+    const OTHERS: [&str; 13] = [
+        "copy::AHEAD",
         "innermost::LANES",
         "innermost::ROWS",
         "innermost::COLUMNS",
@@ -69,6 +78,8 @@ mod tests {
         "blocked::SHARED",
         "patch::SLACK",
         "implicit::PANELS",
+        "pairs::BAND",
+        "pairs::LANES",
         "panels::SHORT",
         "convolution::TOGETHER",
         "singular::PASSES",

@@ -1,7 +1,7 @@
 //! Copying elements between views of any strides.
 
 use opsmith_runtime::axes::axes;
-use opsmith_runtime::copy::copy_elements;
+use opsmith_runtime::copy::copy_part;
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::strides::broadcast_strides;
@@ -69,6 +69,22 @@ pub(crate) unsafe fn copy_plane<S: Copy, T>(
     }
 }
 
+/// Bytes of a row, at most, that [`prefetch`] asks for: half of the lines that a first cache waits for at once.
+const AHEAD: usize = 2048;
+
+/// Asks for the first elements of a row, which will be read and written soon, where processors have an instruction for it.
+#[inline(always)]
+pub(crate) fn prefetch<T>(start: *const T, length: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for byte in (0..AHEAD.min(length * size_of::<T>())).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every processor of this architecture has the instruction, which reads no memory for the program.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.cast::<i8>().wrapping_add(byte)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (start, length);
+}
+
 /// Joins each of `length` elements of a row with one of another: `target = join(target, source)`, in this order.
 ///
 /// # Safety
@@ -103,20 +119,34 @@ pub(crate) unsafe fn join_row<T: Copy>(
 /// If the view does not broadcast to that shape.
 #[inline]
 pub(crate) fn copy_into<T: Element>(source: &View<'_, T>, out: &mut ViewMut<'_, T>) -> Result<()> {
+    copy_into_part(source, out, out.numel())
+}
+
+/// As [`copy_into`], into a part of a result of so many elements.
+///
+/// # Errors
+/// As [`copy_into`].
+#[inline]
+pub(crate) fn copy_into_part<T: Element>(
+    source: &View<'_, T>,
+    out: &mut ViewMut<'_, T>,
+    whole: usize,
+) -> Result<()> {
     // SAFETY: elements are moved.
-    copy_bits(&source.bits(), &mut unsafe { out.bits() })
+    copy_bits(&source.bits(), &mut unsafe { out.bits() }, whole)
 }
 
 #[inline(never)]
-fn copy_bits<B: Element>(source: &View<'_, B>, out: &mut ViewMut<'_, B>) -> Result<()> {
+fn copy_bits<B: Element>(source: &View<'_, B>, out: &mut ViewMut<'_, B>, whole: usize) -> Result<()> {
     let strides = broadcast_strides(source.sizes(), source.strides(), out.sizes())?;
     let size = size_of::<B>();
     let mut places = axes(out.sizes(), [out.strides(), &strides], |_| true);
     for axis in &mut places {
         axis.steps = axis.steps.map(|step| step.wrapping_mul(size as i64));
     }
+    let (target, whole) = (out.as_mut_ptr().cast(), whole.saturating_mul(size));
     // SAFETY: the positions are those of the two views, which the borrow checker keeps apart.
-    unsafe { copy_elements(places, size, out.as_mut_ptr().cast(), source.as_ptr().cast()) };
+    unsafe { copy_part(places, size, target, source.as_ptr().cast(), whole) };
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Dims, Element, Layout, Result, View, ViewMut};
 
-use super::copy::copy_into;
+use super::copy::copy_into_part;
 use super::strides::expect_sizes;
 use crate::views;
 
@@ -97,7 +97,7 @@ fn replace_bits<B: Element>(src: &View<'_, B>, part: &Layout, mut out: ViewMut<'
     // SAFETY: the layout comes from a view function, which stays inside its input, the output; that is borrowed uniquely
     // meanwhile.
     let mut part = unsafe { ViewMut::from_raw(start, &part.sizes, &part.strides) };
-    copy_into(src, &mut part)
+    copy_into_part(src, &mut part, out.numel())
 }
 
 #[inline(always)]

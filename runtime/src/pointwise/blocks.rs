@@ -61,6 +61,9 @@ impl<'a> Loop<'a> {
 /// Bytes of a copy: those of three operands stay in the first cache.
 pub(super) const BLOCK: usize = 4096;
 
+/// What part of a block is filled with an element that is repeated along a row.
+const REPEATED: usize = 4;
+
 /// Most operands that are transposed in blocks: others are copied row by row.
 const TRANSPOSED: usize = 2;
 
@@ -123,8 +126,8 @@ impl<const N: usize> Blocks<N> {
     unsafe fn run_tile(&self, rows: &Rows<'_>, body: Loop<'_>) {
         let mut blocks: [Block<TILE_BYTES>; TRANSPOSED] = [const { Block::new() }; TRANSPOSED];
         let transposed = (0..N).filter(|&index| {
-            let unit = self.slots[index].dtype.size() as isize;
-            rows.steps[index] == unit && rows.first.strides[index] != unit && rows.first.length > 1
+            let (unit, step) = (self.slots[index].dtype.size() as isize, rows.first.strides[index]);
+            rows.steps[index] == unit && step != unit && step != 0 && rows.first.length > 1
         });
         let (mut pointers, mut strides, mut steps) = (*rows.first.pointers, *rows.first.strides, *rows.steps);
         // In blocks, elements have the loop's types and rows follow each other.
@@ -174,9 +177,12 @@ impl<const N: usize> Blocks<N> {
     unsafe fn run_copied(&self, row: &Row<'_>, copies: [bool; N], body: Loop<'_>) {
         let mut blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
         let mut pointers = *row.pointers;
+        // One element again and again fills a block of its own for each row: a short one serves all blocks.
+        let repeats = (0..N).any(|index| copies[index] && row.strides[index] == 0);
+        let most = if repeats { self.length / REPEATED } else { self.length };
         let mut start = 0;
         while start < row.length {
-            let length = self.length.min(row.length - start);
+            let length = most.min(row.length - start);
             for index in (0..N).filter(|index| copies[*index]) {
                 let block = blocks[index].pointer();
                 pointers[index] = block;

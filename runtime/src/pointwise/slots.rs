@@ -12,6 +12,7 @@ use opsmith_core::DType;
 use super::Rows;
 use crate::axes::TILE_BYTES;
 use crate::moves::{move_row, transpose_elements};
+use crate::simd::widest;
 
 /// An operand's dtype, and bytes from one element to the next, where the loop wants them.
 #[derive(Clone, Copy)]
@@ -44,6 +45,28 @@ impl<const BYTES: usize> Block<BYTES> {
     pub fn pointer(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
     }
+}
+
+/// Copies bytes into a block or out of one, in parts of a cache line, as the system's copy does not at this length.
+///
+/// # Safety
+/// As many bytes are valid for reads and for writes; they do not overlap.
+pub(super) unsafe fn copy_block(from: *const u8, to: *mut u8, bytes: usize) {
+    const LINE: usize = 64;
+    widest(
+        #[inline(always)]
+        move || {
+            let whole = bytes / LINE * LINE;
+            // SAFETY: the caller's promise.
+            unsafe {
+                for at in (0..whole).step_by(LINE) {
+                    let line = from.add(at).cast::<[u64; LINE / 8]>().read_unaligned();
+                    to.add(at).cast::<[u64; LINE / 8]>().write_unaligned(line);
+                }
+                to.add(whole).copy_from_nonoverlapping(from.add(whole), bytes - whole);
+            }
+        },
+    );
 }
 
 /// Copies between tensors and blocks, with an arm for each dtype that is converted.

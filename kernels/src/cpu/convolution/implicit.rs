@@ -11,7 +11,7 @@ use opsmith_runtime::{Element, Scratch, View, ViewMut};
 use super::Convolve;
 use super::channelwise;
 use super::columns::Sliding;
-use super::patch::{Block, Patches, Planes, SLACK, strides};
+use super::patch::{Block, Grid, Patches, Planes, SLACK, strides};
 use crate::cpu::copy::{Plane, copy_plane};
 use crate::cpu::linalg::innermost::Kernels;
 use crate::cpu::linalg::panels::depth;
@@ -50,7 +50,7 @@ unsafe fn copy_runs<C: Copy>(
     }
 }
 
-/// As [`copy_runs`], compiled for the widths that there are.
+/// As [`copy_runs`], compiled for the widths of all innermost loops: others are a call of the system's copy for each step.
 ///
 /// # Safety
 /// As [`copy_runs`].
@@ -67,9 +67,10 @@ unsafe fn copy_panel<C: Copy>(
             // SAFETY: the caller's promise.
             unsafe {
                 match width {
-                    12 => copy_runs(patch, runs, steps, target, 12),
-                    24 => copy_runs(patch, runs, steps, target, 24),
-                    48 => copy_runs(patch, runs, steps, target, 48),
+                    8 => copy_runs(patch, runs, steps, target, 8),
+                    16 => copy_runs(patch, runs, steps, target, 16),
+                    32 => copy_runs(patch, runs, steps, target, 32),
+                    64 => copy_runs(patch, runs, steps, target, 64),
                     width => copy_runs(patch, runs, steps, target, width),
                 }
             }
@@ -181,45 +182,52 @@ impl<'a, C: Convolve> Implicit<'a, C> {
                     sums.resize(self.outputs * block.positions(), C::ZERO);
                     channelwise::forward(&self.patches, &block, &work.patch, weight, sums);
                     // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
-                    unsafe { target.write(start, &block, 0, block.positions(), sums, bias) };
+                    unsafe { target.write(start, &block, [block.columns, 0, block.positions()], sums, bias) };
                     continue;
                 }
-                for line in (0..block.positions()).step_by(self.kernels.rows * PANELS) {
-                    let lines = (self.kernels.rows * PANELS).min(block.positions() - line);
-                    self.multiply_lines(&mut work, &weights, group, &block, line..line + lines, &steps);
+                let grid = self.patches.grid(&block);
+                for line in (0..grid.lines).step_by(self.kernels.rows * PANELS) {
+                    let lines = (self.kernels.rows * PANELS).min(grid.lines - line);
+                    self.multiply_lines(&mut work, &weights, group, &grid, line..line + lines, &steps);
                     let sums = &mut work.sums[..self.outputs * lines];
                     // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
-                    unsafe { target.write(start, &block, line, lines, sums, bias) };
+                    unsafe { target.write(start, &block, [grid.width, line, lines], sums, bias) };
                 }
             }
         });
     }
 
-    /// Computes the sums of some positions of a block: a row for each output.
+    /// Computes the sums of some lines of a block: a row for each output.
     fn multiply_lines(
         &self,
         work: &mut Work<C>,
         weights: &Weights<C>,
         group: usize,
-        block: &Block,
+        grid: &Grid,
         lines: std::ops::Range<usize>,
         steps: &[usize],
     ) {
-        let place = |line: usize| line / block.columns * self.patches.row() + line % block.columns;
+        let place = |line: usize| line / grid.width * self.patches.row() + line % grid.width;
         let width = self.kernels.rows;
         let together = depth(weights.inner);
         for depth in (0..weights.inner).step_by(together) {
             let inner = together.min(weights.inner - depth);
-            for (number, first) in lines.clone().step_by(width).enumerate() {
-                runs_of(first, width, lines.end, place, &mut work.runs);
-                let steps = steps[depth..depth + inner].iter().copied();
-                let panel = work.left[number * inner * width..].as_mut_ptr();
-                // SAFETY: the runs of all steps lie in the patch, which has slack at its end, as the panels have.
-                unsafe { copy_panel(work.patch.as_ptr(), &work.runs, steps, panel, width) };
-            }
+            let steps = &steps[depth..depth + inner];
             let out =
                 MatrixMut { data: work.sums.as_mut_ptr(), row_stride: 1, column_stride: lines.len() as i64 };
             let right = weights.at(self.kernels, group, depth);
+            if grid.width == self.patches.row() {
+                let (sizes, left) = ([lines.len(), self.outputs], work.patch[lines.start..].as_ptr());
+                // SAFETY: the lines of all steps lie in the patch, which has slack at its end; there are sums for all of them.
+                unsafe { self.kernels.multiply_unpacked(sizes, steps, left, right, depth > 0, out) };
+                continue;
+            }
+            for (number, first) in lines.clone().step_by(width).enumerate() {
+                runs_of(first, width, lines.end, place, &mut work.runs);
+                let panel = work.left[number * inner * width..].as_mut_ptr();
+                // SAFETY: the runs of all steps lie in the patch, which has slack at its end, as the panels have.
+                unsafe { copy_panel(work.patch.as_ptr(), &work.runs, steps.iter().copied(), panel, width) };
+            }
             let sizes = [lines.len(), self.outputs, inner];
             // SAFETY: the panels hold these lines and outputs, and there are sums for all of them.
             unsafe { self.kernels.multiply(sizes, work.left.as_ptr(), right, depth > 0, out) };
@@ -299,18 +307,24 @@ impl<'a, C: Convolve> Implicit<'a, C> {
                 let place = |line: usize| patches.taps()[line / channels] * channels + line % channels;
                 for line in (0..lines).step_by(width) {
                     runs_of(line, width, lines, place, &mut runs);
-                    let steps = steps[depth..depth + inner].iter().copied();
+                    let steps = &steps[depth..depth + inner];
                     let out = MatrixMut {
                         data: sums[line..].as_mut_ptr(),
                         row_stride: 1,
                         column_stride: lines as i64,
                     };
-                    let sizes = [width.min(lines - line), self.outputs, inner];
+                    let (rows, adds) = (width.min(lines - line), number + depth > 0);
                     // SAFETY: the runs of all steps lie in the patch, which has slack at its end, as the panel has; the
                     // panels hold these lines and outputs, and there are sums for all of them.
                     unsafe {
-                        copy_panel(patch.as_ptr(), &runs, steps, left.as_mut_ptr(), width);
-                        self.kernels.multiply(sizes, left.as_ptr(), right.as_ptr(), number + depth > 0, out);
+                        if let [(_, from)] = runs[..] {
+                            let (sizes, left) = ([rows, self.outputs], patch[from..].as_ptr());
+                            self.kernels.multiply_unpacked(sizes, steps, left, right.as_ptr(), adds, out);
+                            continue;
+                        }
+                        copy_panel(patch.as_ptr(), &runs, steps.iter().copied(), left.as_mut_ptr(), width);
+                        let sizes = [rows, self.outputs, inner];
+                        self.kernels.multiply(sizes, left.as_ptr(), right.as_ptr(), adds, out);
                     }
                 }
             }
@@ -346,7 +360,8 @@ struct Target<T> {
 }
 
 impl<T: Element<Compute: Convolve>> Target<T> {
-    /// Writes the sums of some positions of a block, a row for each output, with the outputs' bias.
+    /// Writes the sums of `count` lines of a block from the `first` on, of which a row has `width`, a row of sums for each
+    /// output, with the outputs' bias.
     ///
     /// # Safety
     /// The positions of these outputs, from `start` on, are valid for writes.
@@ -354,8 +369,7 @@ impl<T: Element<Compute: Convolve>> Target<T> {
         &self,
         start: i64,
         block: &Block,
-        first: usize,
-        count: usize,
+        [width, first, count]: [usize; 3],
         sums: &mut [T::Compute],
         bias: Option<&[T::Compute]>,
     ) {
@@ -366,16 +380,32 @@ impl<T: Element<Compute: Convolve>> Target<T> {
         let [of_output, of_plane, of_row, of_column] = self.strides;
         let mut done = 0;
         while done < count {
-            let (row, column) = ((first + done) / block.columns, (first + done) % block.columns);
-            let together = (block.columns - column).min(count - done);
-            let place = block.plane as i64 * of_plane
-                + (block.row + row) as i64 * of_row
-                + (block.column + column) as i64 * of_column;
-            let to = Plane { data: self.data.at(start + place), steps: [of_output, of_column] };
-            let from = Plane { data: sums[done..].as_ptr(), steps: [count as i64, 1] };
-            // SAFETY: the caller's promise; each row of sums has as many from here on.
-            unsafe { copy_plane([outputs, together], to, from, T::from_compute) };
-            done += together;
+            let (row, column) = ((first + done) / width, (first + done) % width);
+            let together = block.columns.saturating_sub(column).min(count - done);
+            if together > 0 {
+                let place = block.plane as i64 * of_plane
+                    + (block.row + row) as i64 * of_row
+                    + (block.column + column) as i64 * of_column;
+                let to = Plane { data: self.data.at(start + place), steps: [of_output, of_column] };
+                let from = Plane { data: sums[done..].as_ptr(), steps: [count as i64, 1] };
+                // SAFETY: the caller's promise; each row of sums has as many from here on.
+                unsafe { copy_plane([outputs, together], to, from, T::from_compute) };
+            }
+            done += (width - column).min(count - done);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cpu::linalg::innermost::Blocked;
+
+    #[test]
+    fn panels_of_all_loops_are_compiled_for_their_width() {
+        let rows = |kernels: &[usize]| {
+            assert!(kernels.iter().all(|rows| [8, 16, 32, 64].contains(rows)), "{kernels:?}")
+        };
+        rows(&f32::all_kernels().iter().map(|kernels| kernels.rows).collect::<Vec<_>>());
+        rows(&f64::all_kernels().iter().map(|kernels| kernels.rows).collect::<Vec<_>>());
     }
 }

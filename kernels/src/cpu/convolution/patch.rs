@@ -130,6 +130,17 @@ impl Patches {
         self.row
     }
 
+    /// The lines that are multiplied for a block: its positions, or, where they are nearly as many, all places of their rows, so
+    /// that lines lie one after the other and are not copied.
+    pub fn grid(&self, block: &Block) -> Grid {
+        let places = (block.rows - 1) * self.row + block.columns;
+        if places <= block.positions() + block.positions() / 8 {
+            Grid { width: self.row, lines: places }
+        } else {
+            Grid { width: block.columns, lines: block.positions() }
+        }
+    }
+
     /// Most positions of a block.
     pub fn most(&self) -> usize {
         self.rows * self.columns
@@ -187,6 +198,13 @@ impl Patches {
             }
         }
     }
+}
+
+/// Lines of a block, row by row.
+pub(super) struct Grid {
+    /// Lines of a row, of which the first are the positions.
+    pub width: usize,
+    pub lines: usize,
 }
 
 /// The largest number of parts' items that fits, such that all parts are about as large; 1 if none fits.

@@ -140,7 +140,7 @@ impl<T: Field> Mat<T> {
 pub(super) fn add_scaled<T: Field>(target: &mut [T], scale: T, source: &[T]) {
     widest(
         #[inline(always)]
-        || {
+        move || {
             for (target, source) in target.iter_mut().zip(source) {
                 *target += scale * *source;
             }
@@ -152,7 +152,7 @@ pub(super) fn add_scaled<T: Field>(target: &mut [T], scale: T, source: &[T]) {
 pub(super) fn inner<T: Field>(left: &[T], right: &[T]) -> T {
     widest(
         #[inline(always)]
-        || {
+        move || {
             let mut lanes = [T::NONE; LANES];
             let (left_blocks, left_rest) = left.as_chunks::<LANES>();
             let (right_blocks, right_rest) = right.as_chunks::<LANES>();
@@ -174,7 +174,7 @@ pub(super) fn rotate<T: Field>(first: &mut [T], second: &mut [T], cosine: T::Siz
     let (cosine, back) = (T::of(cosine), sine.conjugate());
     widest(
         #[inline(always)]
-        || {
+        move || {
             for (first, second) in first.iter_mut().zip(second) {
                 let (one, other) = (*first, *second);
                 *first = cosine * one - sine * other;

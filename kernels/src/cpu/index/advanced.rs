@@ -2,11 +2,12 @@
 //! has dimensions: the places where it holds.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::axes::{Axes, Axis, Walk, axes, merge};
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, merge};
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::wrapped;
-use crate::cpu::copy::{copy_row, join_row};
+use crate::cpu::copy::{copy_row, join_row, prefetch};
 use crate::cpu::strides::{broadcast_strides, expect_sizes};
 use crate::infer::{Indexed, Placed, check_mask, indexed, is_mask};
 
@@ -34,21 +35,30 @@ fn index_bits<B: Element>(
 ) -> Result<()> {
     let places = Places::new(self_.sizes(), self_.strides(), indices)?;
     let Paths { pairs, rest, row } = places.against(out.sizes(), out.strides())?;
-    let target = out.as_mut_ptr();
-    for (data, result) in pairs {
-        for [from, to] in Walk::new(&rest) {
-            // SAFETY: the rows are rows of the views, since the indices were checked.
-            unsafe {
-                copy_row(
-                    self_.as_ptr().offset((data + from) as isize),
-                    row.steps[0],
-                    target.offset((result + to) as isize),
-                    row.steps[1],
-                    row.size as usize,
-                );
+    let target = Shared(out.as_mut_ptr());
+    let slice = count(&rest) * row.size as usize;
+    parallel::for_each_range(pairs.len(), CHUNK.div_ceil(slice.max(1)), |range| {
+        for number in range {
+            let (data, result) = pairs[number];
+            if row.steps[0] == 1
+                && let Some((next, _)) = pairs.get(number + 1)
+            {
+                prefetch(self_.as_ptr().wrapping_offset(*next as isize), row.size as usize);
+            }
+            for [from, to] in Walk::new(&rest) {
+                // SAFETY: the rows are rows of the views, since the indices were checked, and each has one thread.
+                unsafe {
+                    copy_row(
+                        self_.as_ptr().offset((data + from) as isize),
+                        row.steps[0],
+                        target.at(result + to),
+                        row.steps[1],
+                        row.size as usize,
+                    );
+                }
             }
         }
-    }
+    });
     Ok(())
 }
 

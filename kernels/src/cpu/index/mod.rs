@@ -7,7 +7,7 @@ mod advanced;
 mod bag;
 mod masked;
 pub(super) mod scatter;
-mod select;
+pub(super) mod select;
 
 use opsmith_runtime::{Error, Result};
 

@@ -10,7 +10,7 @@ use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
-use crate::cpu::copy::{copy_into, copy_row, join_row};
+use crate::cpu::copy::{copy_into, copy_row, join_row, prefetch};
 use crate::cpu::fill::fill_with;
 use crate::cpu::strides::expect_sizes;
 
@@ -47,17 +47,15 @@ fn index_select_bits<B: Element>(
     let target = Shared(out.as_mut_ptr());
     let count = slices.count(&index);
     parallel::for_each_range(count, chunk_of_rows(out.sizes(), count), |range| {
-        slices.for_each_row(&index, range, |from, to, row| {
-            // SAFETY: the rows lie inside the views, since the indices were checked, and each is in one range.
-            unsafe {
-                copy_row(
-                    self_.as_ptr().offset(from as isize),
-                    row.steps[0],
-                    target.at(to),
-                    row.steps[1],
-                    row.size as usize,
-                );
-            }
+        slices.for_each(&index, range, |start, next| {
+            slices.prefetch(self_.as_ptr(), next);
+            slices.for_each_row(start, |[from, to], [from_step, to_step], length| {
+                // SAFETY: the rows lie inside the views, since the indices were checked, and each is in one range.
+                unsafe {
+                    let source = self_.as_ptr().offset(from as isize);
+                    copy_row(source, from_step, target.at(to), to_step, length);
+                }
+            });
         });
     });
     Ok(())
@@ -75,7 +73,7 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
     out: ViewMut<'_, T>,
 ) -> Result<()> {
     let alpha = T::Compute::from_scalar(alpha);
-    let add = |old: T, new: T| {
+    let add = move |old: T, new: T| {
         T::from_compute(Arithmetic::add(old.to_compute(), Arithmetic::mul(alpha, new.to_compute())))
     };
     join_slices(dim, &index, &source, out, add)
@@ -95,16 +93,20 @@ pub fn index_copy<T: Element>(
     join_slices(dim, &index, &source.bits(), unsafe { out.bits() }, |_, new| new)
 }
 
+/// Fewest elements of a row for which each thread looks through all indices for those of its slices.
+pub(in crate::cpu) const SHARED: usize = 64;
+
 /// Joins slices of `source` to those at the indices, one after the other.
 fn join_slices<T: Element>(
     dim: i64,
     index: &View<'_, i64>,
     source: &View<'_, T>,
     mut out: ViewMut<'_, T>,
-    join: impl Fn(T, T) -> T,
+    join: impl Fn(T, T) -> T + Copy + Sync,
 ) -> Result<()> {
     let dim = wrap_dim(dim, out.dim())?;
-    let index = checked_indices(index, out.sizes().get(dim).copied().unwrap_or(1), dim)?;
+    let size = out.sizes().get(dim).copied().unwrap_or(1);
+    let index = checked_indices(index, size, dim)?;
     let sizes = check_joined(out.sizes(), dim, index.len(), source.sizes())?;
     let (from_all, to_all) = (source.as_ptr(), out.as_mut_ptr());
     if sizes.is_empty() {
@@ -113,19 +115,24 @@ fn join_slices<T: Element>(
         return Ok(());
     }
     let slices = Slices::new(source.sizes(), [out.strides(), source.strides()], dim);
-    slices.for_each_row(&index, 0..slices.count(&index), |to, from, row| {
-        let ([to_step, from_step], length) = (row.steps, row.size as usize);
-        // SAFETY: the rows lie inside the views, since the indices were checked.
-        unsafe {
-            join_row(
-                from_all.offset(from as isize),
-                from_step,
-                to_all.offset(to as isize),
-                to_step,
-                length,
-                &join,
-            );
-        }
+    let (target, source) = (Shared(to_all), Shared(from_all.cast_mut()));
+    // A slice has one thread, which joins to it in the order of the indices.
+    let parts = if slices.row.size < SHARED as i64 { 1 } else { 8 };
+    parallel::for_each_range(size as usize, (size as usize).div_ceil(parts).max(1), |part| {
+        // A copy of its own, which no write can change.
+        let own = join;
+        let part = part.start as i64..part.end as i64;
+        let mut numbers: Scratch<i64> = Scratch::with_capacity(index.len());
+        numbers.extend(
+            (0..).zip(&index[..]).filter(|(_, place)| part.contains(*place)).map(|(number, _)| number),
+        );
+        slices.for_each_of(&index, &numbers, |start, next| {
+            slices.prefetch(target.at(0), next);
+            slices.for_each_row(start, |[to, from], [to_step, from_step], length| {
+                // SAFETY: the rows lie inside the views, since the indices were checked, and each has one thread.
+                unsafe { join_row(source.at(from), from_step, target.at(to), to_step, length, own) };
+            });
+        });
     });
     Ok(())
 }
@@ -181,15 +188,22 @@ fn embedding_bits<B: Element>(
     let chunk = chunk_of_rows(out.sizes(), count);
     let target = Shared(out.as_mut_ptr());
     parallel::try_for_each_range(count, chunk, |range| {
+        // SAFETY: the row was checked to be one of the table's; the output row is one of `out`'s, in one range.
+        let copy = |(source, to): (*const B, i64)| unsafe {
+            copy_row(source, row.steps[0], target.at(to), out_step, row.size as usize);
+        };
+        let mut waiting = None;
         for [at, to] in Walk::starting_at(&places, range.start).take(range.len()) {
             // SAFETY: a position of the index view.
             let number = checked(unsafe { indices.at(at) }, rows.size, 0)?;
-            // SAFETY: the row was checked to be one of the table's; the output row is one of `out`'s, in one range.
-            unsafe {
-                let source = weight.as_ptr().offset((number * rows.steps[0]) as isize);
-                copy_row(source, row.steps[0], target.at(to), out_step, row.size as usize);
+            let source = weight.as_ptr().wrapping_offset((number * rows.steps[0]) as isize);
+            if row.steps[0] == 1 {
+                prefetch(source, row.size as usize);
             }
+            // A row is copied when the next one was asked for.
+            waiting.replace((source, to)).into_iter().for_each(copy);
         }
+        waiting.into_iter().for_each(copy);
         Ok(())
     })
 }
@@ -312,26 +326,62 @@ impl Slices {
         count(&self.outer) * index.len()
     }
 
-    /// Calls `body` with the positions in both views of each row of some slices.
-    fn for_each_row(&self, index: &[i64], slices: Range<usize>, mut body: impl FnMut(i64, i64, &Axis<2>)) {
+    /// Calls `body` with the first positions in both views of each of some slices, and of the next one.
+    fn for_each(
+        &self,
+        index: &[i64],
+        slices: Range<usize>,
+        mut body: impl FnMut([i64; 2], Option<[i64; 2]>),
+    ) {
         if slices.is_empty() {
             return;
         }
         let stacks = slices.start / index.len()..slices.end.div_ceil(index.len());
         for (stack, start) in stacks.clone().zip(Walk::starting_at(&self.outer, stacks.start)) {
             let first = stack * index.len();
-            let numbers = slices.start.max(first) - first..slices.end.min(first + index.len()) - first;
-            for number in numbers {
-                let indexed = start[0] + index[number] * self.steps[0];
-                let walked = start[1] + number as i64 * self.steps[1];
-                if self.inner.is_empty() {
-                    body(indexed, walked, &self.row);
-                    continue;
-                }
-                for [first, second] in Walk::new(&self.inner) {
-                    body(indexed + first, walked + second, &self.row);
-                }
+            let last = slices.end.min(first + index.len()) - first;
+            for number in slices.start.max(first) - first..last {
+                let next = (number + 1 < last).then(|| self.at(start, index, number + 1));
+                body(self.at(start, index, number), next);
             }
+        }
+    }
+
+    /// As [`for_each`](Self::for_each), of the slices of these numbers in each stack.
+    fn for_each_of(&self, index: &[i64], numbers: &[i64], mut body: impl FnMut([i64; 2], Option<[i64; 2]>)) {
+        for start in Walk::new(&self.outer) {
+            let mut next = numbers.iter().skip(1).map(|&number| self.at(start, index, number as usize));
+            for &number in numbers {
+                body(self.at(start, index, number as usize), next.next());
+            }
+        }
+    }
+
+    /// The first positions of a slice of the stack that starts there.
+    #[inline]
+    fn at(&self, start: [i64; 2], index: &[i64], number: usize) -> [i64; 2] {
+        [start[0] + index[number] * self.steps[0], start[1] + number as i64 * self.steps[1]]
+    }
+
+    /// Asks for the first row of a slice of the indexed tensor: rows at indices follow no order that a processor could know.
+    #[inline(always)]
+    fn prefetch<T>(&self, data: *const T, slice: Option<[i64; 2]>) {
+        if let Some([indexed, _]) = slice
+            && self.row.steps[0] == 1
+        {
+            prefetch(data.wrapping_offset(indexed as isize), self.row.size as usize);
+        }
+    }
+
+    /// Calls `body` with the positions of each row of a slice, the steps of its elements and its length.
+    #[inline]
+    fn for_each_row(&self, start: [i64; 2], mut body: impl FnMut([i64; 2], [i64; 2], usize)) {
+        let (steps, length) = (self.row.steps, self.row.size as usize);
+        if self.inner.is_empty() {
+            return body(start, steps, length);
+        }
+        for [first, second] in Walk::new(&self.inner) {
+            body([start[0] + first, start[1] + second], steps, length);
         }
     }
 }

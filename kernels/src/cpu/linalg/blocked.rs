@@ -169,8 +169,8 @@ pub(super) unsafe fn whole<T: Blocked>(
 /// Multiplications of a product that several threads share: some tens of microseconds.
 const SHARED: usize = 1 << 20;
 
-/// The product, its columns or rows shared among threads if it is large. Block sizes are those of the whole product, so
-/// that each element is the same sum with any number of threads.
+/// The product. Block sizes are those of the whole product, so that each element is the same sum with any number of
+/// threads.
 ///
 /// # Safety
 /// As [`multiply`]; there are rows, columns and an inner dimension.
@@ -182,18 +182,29 @@ unsafe fn blocks<T: Blocked>(
     scale: T,
     out: MatrixMut<T>,
 ) {
-    let (rows, columns, inner) = (left.rows, right.columns, left.columns);
-    let step = block_sizes::<T>(kernels, rows, columns, inner);
-    let threads = parallel::num_threads();
-    let of_part = |left: Matrix<T>, right: Matrix<T>, out: MatrixMut<T>| {
+    let step = block_sizes::<T>(kernels, left.rows, right.columns, left.columns);
+    in_threads([kernels.rows, kernels.columns], left, right, out, &|left, right, out| {
         // SAFETY: the part's rows and columns are those of the product.
         unsafe { part(kernels, &step, left, right, keep, scale, out) };
-    };
+    });
+}
+
+/// Calls `of_part` with the whole product, or with parts of its columns or rows in several threads if it is large. Parts
+/// are multiples of a tile, of so many rows and columns.
+pub(super) fn in_threads<T: Copy + Sync>(
+    [tile_rows, tile_columns]: [usize; 2],
+    left: Matrix<T>,
+    right: Matrix<T>,
+    out: MatrixMut<T>,
+    of_part: &(dyn Fn(Matrix<T>, Matrix<T>, MatrixMut<T>) + Sync),
+) {
+    let (rows, columns, inner) = (left.rows, right.columns, left.columns);
+    let threads = parallel::num_threads();
     if threads == 1 || rows.saturating_mul(columns).saturating_mul(inner) < SHARED {
         return of_part(left, right, out);
     }
-    let by_columns = columns / kernels.columns >= rows / kernels.rows;
-    let (whole, unit) = if by_columns { (columns, kernels.columns) } else { (rows, kernels.rows) };
+    let by_columns = columns / tile_columns >= rows / tile_rows;
+    let (whole, unit) = if by_columns { (columns, tile_columns) } else { (rows, tile_rows) };
     let each = whole.div_ceil(threads).next_multiple_of(unit);
     let operands = Operands(left, right, out);
     parallel::run(threads, whole.div_ceil(each), &|number| {

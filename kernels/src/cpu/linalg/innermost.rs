@@ -10,6 +10,10 @@ use gemm_common::microkernel::MicroKernelFn;
 use gemm_common::{Parallelism, Ptr};
 use opsmith_runtime::arith::Arithmetic;
 
+#[cfg(target_arch = "x86_64")]
+use super::unpacked;
+use super::unpacked::Unpacked;
+
 /// Element types with blocked products.
 pub(in crate::cpu) trait Blocked: Arithmetic + 'static {
     /// The innermost loops that this processor has, the fastest first.
@@ -59,6 +63,8 @@ pub struct Kernels<T: 'static> {
     pub(in crate::cpu) table: &'static [MicroKernelFn<T>],
     pub(in crate::cpu) pack_left: Pack<T>,
     pub(in crate::cpu) pack_right: Pack<T>,
+    /// The loop for a left operand that is not packed, of the largest block.
+    pub(in crate::cpu) unpacked: Unpacked<T>,
 }
 
 /// Copies lines into panels: how many lines, how long, where to, where from, the steps from a column to the next
@@ -68,8 +74,9 @@ pub(super) type Pack<T> = unsafe fn(usize, usize, Ptr<T>, Ptr<T>, isize, isize, 
 /// The loops of a type for an instruction set: the crate's table of them, and its sizes.
 #[cfg(target_arch = "x86_64")]
 macro_rules! of {
-    ($ty:ty, $simd:ident, $module:path, $lanes:expr) => {{
+    ($ty:ty, $simd:ident, $module:path, $unpacked:path, $lanes:expr) => {{
         use $module as module;
+        use $unpacked as unpacked;
         const LANES: usize = $lanes;
         const ROWS: usize = module::MR_DIV_N * LANES;
         const COLUMNS: usize = module::NR;
@@ -77,7 +84,9 @@ macro_rules! of {
         fn simd() -> Option<$simd> {
             <$simd as MixedSimd<$ty, $ty, $ty, $ty>>::try_new()
         }
+        const { assert!(ROWS == unpacked::ROWS && COLUMNS == unpacked::COLUMNS) };
         simd().map(|_| Kernels {
+            unpacked: unpacked::multiply,
             lanes: LANES,
             rows: ROWS,
             columns: COLUMNS,
@@ -108,7 +117,7 @@ macro_rules! of {
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! kernels {
-    ($($ty:ty, $whole:path, $wide:path, $narrow:path, $lanes:literal;)*) => {$(
+    ($($ty:ty, $whole:path, $wide:path, $narrow:path, $unpacked:path, $narrow_unpacked:path, $lanes:literal;)*) => {$(
         impl Blocked for $ty {
             fn whole() -> Whole<$ty> {
                 $whole()
@@ -117,7 +126,10 @@ macro_rules! kernels {
             fn all_kernels() -> &'static [Kernels<$ty>] {
                 static ALL: LazyLock<Vec<Kernels<$ty>>> = LazyLock::new(|| {
                     use gemm_common::simd::{MixedSimd, V3, V4};
-                    let all = [of!($ty, V4, $wide, $lanes), of!($ty, V3, $narrow, $lanes / 2)];
+                    let all = [
+                        of!($ty, V4, $wide, $unpacked, $lanes),
+                        of!($ty, V3, $narrow, $narrow_unpacked, $lanes / 2),
+                    ];
                     all.into_iter().flatten().collect()
                 });
                 &ALL
@@ -128,8 +140,10 @@ macro_rules! kernels {
 
 #[cfg(target_arch = "x86_64")]
 kernels! {
-    f32, gemm_f32::gemm::f32::get_gemm_fn, gemm_f32::microkernel::avx512f::f32, gemm_f32::microkernel::fma::f32, 16;
-    f64, gemm_f64::gemm::f64::get_gemm_fn, gemm_f64::microkernel::avx512f::f64, gemm_f64::microkernel::fma::f64, 8;
+    f32, gemm_f32::gemm::f32::get_gemm_fn, gemm_f32::microkernel::avx512f::f32, gemm_f32::microkernel::fma::f32,
+        unpacked::f32_avx512, unpacked::f32_avx2, 16;
+    f64, gemm_f64::gemm::f64::get_gemm_fn, gemm_f64::microkernel::avx512f::f64, gemm_f64::microkernel::fma::f64,
+        unpacked::f64_avx512, unpacked::f64_avx2, 8;
 }
 
 #[cfg(not(target_arch = "x86_64"))]

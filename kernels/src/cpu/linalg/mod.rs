@@ -6,11 +6,15 @@
 pub(super) mod blocked;
 mod by_reals;
 mod grouped;
+pub(super) mod halves;
 pub(super) mod innermost;
 pub(super) mod int4;
 mod narrow;
+#[cfg(target_arch = "x86_64")]
+mod pairs;
 pub(super) mod panels;
 pub(super) mod product;
+mod unpacked;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::axes::{Walk, axes, count};
@@ -276,5 +280,7 @@ fn sum_of_products<T: Element<Compute: Arithmetic>>(
     out.write([T::from_compute(total)])
 }
 
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;

@@ -87,6 +87,34 @@ impl<T: Arithmetic + 'static> Kernels<T> {
     }
 }
 
+impl<T: Arithmetic + 'static> Kernels<T> {
+    /// As [`multiply`](Self::multiply), of rows of a left operand that are neighbours and stay where they are: those of each
+    /// step at its place after `left`.
+    ///
+    /// # Safety
+    /// As [`multiply`](Self::multiply); the rows of a whole panel are valid for reads from each step's place on, `rows` after
+    /// each other.
+    pub(in crate::cpu) unsafe fn multiply_unpacked(
+        &self,
+        [rows, columns]: [usize; 2],
+        steps: &[usize],
+        left: *const T,
+        right: *const T,
+        adds: bool,
+        out: MatrixMut<T>,
+    ) {
+        for row in (0..rows).step_by(self.rows) {
+            for column in (0..columns).step_by(self.columns) {
+                let sizes = [self.rows.min(rows - row), self.columns.min(columns - column)];
+                let right = right.wrapping_add(column * steps.len());
+                let (left, out) = (left.wrapping_add(row), out.at(row, column));
+                // SAFETY: the caller's promise; these loops are those of the processor.
+                unsafe { (self.unpacked)(sizes, steps, left, right, adds, out) };
+            }
+        }
+    }
+}
+
 /// Rows of a left operand, or columns of a right one, over the inner dimension.
 struct Lines<T> {
     data: *const T,

@@ -1,8 +1,8 @@
 //! Matrix products of one element type.
 //!
 //! In: matrices with any strides. Out: `keep * out + scale * left * right`. Floats are
-//! multiplied in blocks, and so are complex numbers, as pairs; 16-bit floats are widened to `f32` first and rounded once at the
-//! end; integers wrap, in a loop the compiler vectorises.
+//! multiplied in blocks, and so are complex numbers, as pairs, and 16-bit floats, in `f32`; integers wrap, in a loop the compiler
+//! vectorises.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use opsmith_runtime::element::named;
 use opsmith_runtime::{Complex32, Complex64, Element, Scratch};
 
 use super::innermost::Kernels;
-use super::{blocked, by_reals};
+use super::{blocked, by_reals, halves};
 use crate::cpu::simd::widest;
 
 /// A matrix for reading: an address, sizes and strides in elements.
@@ -39,6 +39,13 @@ impl<T> Matrix<T> {
     /// Some of the rows.
     pub(in crate::cpu) fn some_rows(self, rows: &Range<usize>) -> Matrix<T> {
         Matrix { rows: rows.len(), ..self.at(rows.start, 0) }
+    }
+
+    /// The same memory as elements of another type of this size.
+    pub(super) fn cast<U>(self) -> Matrix<U> {
+        const { assert!(size_of::<T>() == size_of::<U>()) };
+        let Matrix { data, rows, columns, row_stride, column_stride } = self;
+        Matrix { data: data.cast(), rows, columns, row_stride, column_stride }
     }
 
     /// Rows as columns.
@@ -85,6 +92,18 @@ impl<T> MatrixMut<T> {
     pub(super) fn at(self, row: usize, column: usize) -> MatrixMut<T> {
         let offset = row as isize * self.row_stride as isize + column as isize * self.column_stride as isize;
         MatrixMut { data: self.data.wrapping_offset(offset), ..self }
+    }
+
+    /// The same memory as elements of another type of this size.
+    pub(super) fn cast<U>(self) -> MatrixMut<U> {
+        const { assert!(size_of::<T>() == size_of::<U>()) };
+        let MatrixMut { data, row_stride, column_stride } = self;
+        MatrixMut { data: data.cast(), row_stride, column_stride }
+    }
+
+    /// Rows as columns.
+    pub(super) fn transposed(self) -> MatrixMut<T> {
+        MatrixMut { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
     }
 }
 
@@ -134,51 +153,24 @@ macro_rules! in_blocks {
 in_blocks!(blocked: f32, f64);
 in_blocks!(by_reals: Complex32, Complex64);
 
-macro_rules! by_way_of_f32 {
+macro_rules! of_halves {
     ($({ $variant:ident: $($columns:tt)* })*) => {$(
-        by_way_of_f32! { @one named::$variant }
-    )*};
-    (@one $ty:ty) => {
-        impl Multiply for $ty {
+        impl Multiply for named::$variant {
             unsafe fn multiply(
-                left: Matrix<$ty>,
-                right: Matrix<$ty>,
+                left: Matrix<Self>,
+                right: Matrix<Self>,
                 keep: Option<f32>,
                 scale: f32,
-                out: MatrixMut<$ty>,
+                out: MatrixMut<Self>,
             ) {
-                let (rows, columns) = (left.rows, right.columns);
-                let mut product = Scratch::filled(0f32, rows * columns);
-                // SAFETY: the caller's promise; the product has room for its elements.
-                unsafe {
-                    let (left_elements, right_elements) = (pack(left), pack(right));
-                    f32::multiply(
-                        row_major(&left_elements, left.rows, left.columns),
-                        row_major(&right_elements, right.rows, right.columns),
-                        None,
-                        scale,
-                        MatrixMut {
-                            data: product.as_mut_ptr(),
-                            row_stride: columns as i64,
-                            column_stride: 1,
-                        },
-                    );
-                }
-                for (row, sums) in product.chunks(columns.max(1)).enumerate() {
-                    for (column, &sum) in sums.iter().enumerate() {
-                        let offset = row as i64 * out.row_stride + column as i64 * out.column_stride;
-                        // SAFETY: the caller's promise about `out`.
-                        let target = unsafe { &mut *out.data.offset(offset as isize) };
-                        let kept = keep.map_or(0.0, |keep| keep * target.to_f32());
-                        *target = <$ty>::from_f32(kept + sum);
-                    }
-                }
+                // SAFETY: the caller's promise.
+                unsafe { halves::multiply(left, right, keep, scale, out) }
             }
         }
-    };
+    )*};
 }
 
-opsmith_core::for_each_half!(by_way_of_f32);
+opsmith_core::for_each_half!(of_halves);
 
 macro_rules! with_loops {
     ($($ty:ty),*) => {$(

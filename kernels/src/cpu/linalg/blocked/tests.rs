@@ -1,39 +1,19 @@
 //! Blocked products against sums of products, with every set of innermost loops.
 
+use super::super::testing::{matrix, placed, small};
 use super::*;
-
-/// Small whole numbers, so that every order of adding them up gives the same.
-fn numbers(count: usize, seed: usize) -> Vec<f64> {
-    (0..count).map(|at| ((at * 31 + seed * 17 + at / 7) % 9) as f64 - 4.0).collect()
-}
-
-/// Where a matrix starts in its memory, and its strides: row-major, column-major, with gaps, or backwards.
-fn placed(rows: usize, columns: usize, order: usize) -> (usize, i64, i64) {
-    let last = (rows * columns).saturating_sub(1);
-    match order {
-        0 => (0, columns as i64, 1),
-        1 => (0, 1, rows as i64),
-        2 => (0, 2 * columns as i64, 2),
-        _ => (last, -(columns as i64), -1),
-    }
-}
-
-fn matrix(data: &[f64], rows: usize, columns: usize, order: usize) -> Matrix<f64> {
-    let (start, row_stride, column_stride) = placed(rows, columns, order);
-    Matrix { data: data[start..].as_ptr(), rows, columns, row_stride, column_stride }
-}
 
 /// A product with one set of loops, in every order of the three matrices, against sums of products.
 fn check(kernels: &Kernels<f64>, [rows, columns, inner]: [usize; 3]) {
     let room = |rows: usize, columns: usize| 2 * rows * columns;
-    let [a, b] = [numbers(room(rows, inner), 1), numbers(room(inner, columns), 2)];
-    let before = numbers(room(rows, columns), 3);
+    let [a, b] = [small::<f64>(room(rows, inner), 1), small(room(inner, columns), 2)];
+    let before = small::<f64>(room(rows, columns), 3);
     for orders in 0..64 {
         let left = matrix(&a, rows, inner, orders % 4);
         let right = matrix(&b, inner, columns, orders / 4 % 4);
         let keep = [None, Some(1.0), Some(-2.0)][orders % 3];
         let mut c = before.clone();
-        let (start, row_stride, column_stride) = placed(rows, columns, orders / 16);
+        let (start, [row_stride, column_stride]) = placed(rows, columns, orders / 16);
         let out = MatrixMut { data: c.as_mut_ptr().wrapping_add(start), row_stride, column_stride };
         // SAFETY: each matrix lies in memory that is large enough for any order.
         unsafe { multiply_with(Some(kernels), left, right, keep, 3.0, out) };

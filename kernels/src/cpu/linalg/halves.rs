@@ -1,0 +1,245 @@
+//! Products of 16-bit floats: sums in `f32`, each rounded once.
+//!
+//! In: matrices with any strides. Out: `keep * out + scale * left * right`. Few lines of neighbours are multiplied with the lines
+//! of the other matrix while these are in the first cache; `bfloat16` goes to [`pairs`](super::pairs) where the processor has the
+//! instruction; else both operands are widened.
+
+use half::slice::HalfFloatSliceExt;
+use opsmith_core::DType;
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::{Element, Scratch, bf16, f16};
+
+use super::product::{Matrix, MatrixMut, Multiply};
+use crate::cpu::lanes::sum_terms;
+use crate::cpu::simd::widest;
+
+/// Lines of the smaller operand up to which no panels are made of the larger one.
+pub(in crate::cpu) const FEW_LINES: usize = 4;
+/// Elements of a line that are widened at a time.
+pub(in crate::cpu) const PART: usize = 1024;
+
+/// Rows of the largest block of a result that registers hold, where pairs are multiplied.
+pub(in crate::cpu) const ROWS: usize = 48;
+/// Columns of that block.
+pub(in crate::cpu) const COLUMNS: usize = 8;
+/// Most elements of the inner dimension in a panel of pairs: eight columns of them stay in the first cache.
+pub(in crate::cpu) const DEPTH: usize = 1536;
+/// Rows whose panels stay in the second cache.
+pub(in crate::cpu) const BLOCK: usize = 3 * ROWS;
+/// Most columns whose panels are made at a time: their sums of a block of rows stay in the second cache.
+pub(in crate::cpu) const BAND_COLUMNS: usize = 512;
+
+/// A 16-bit float.
+pub(super) trait Half: Element<Compute = f32> {
+    /// Writes the numbers of a slice, which is as long.
+    fn widen(from: &[Self], to: &mut [f32]);
+
+    /// Writes the nearest numbers of a slice, which is as long.
+    fn narrow(from: &[f32], to: &mut [Self]);
+}
+
+impl Half for f16 {
+    fn widen(from: &[f16], to: &mut [f32]) {
+        from.convert_to_f32_slice(to);
+    }
+
+    fn narrow(from: &[f32], to: &mut [f16]) {
+        to.convert_from_f32_slice(from);
+    }
+}
+
+impl Half for bf16 {
+    fn widen(from: &[bf16], to: &mut [f32]) {
+        widest(
+            #[inline(always)]
+            move || {
+                for (from, to) in from.iter().zip(to) {
+                    *to = f32::from_bits(u32::from(from.to_bits()) << 16);
+                }
+            },
+        );
+    }
+
+    fn narrow(from: &[f32], to: &mut [bf16]) {
+        widest(
+            #[inline(always)]
+            move || {
+                for (from, to) in from.iter().zip(to) {
+                    *to = bf16::from_f32(*from);
+                }
+            },
+        );
+    }
+}
+
+/// Writes `keep * out + scale * left * right`; without `keep`, `out` is not read.
+///
+/// # Safety
+/// As [`Multiply::multiply`].
+pub(super) unsafe fn multiply<T: Half>(
+    left: Matrix<T>,
+    right: Matrix<T>,
+    keep: Option<f32>,
+    scale: f32,
+    out: MatrixMut<T>,
+) {
+    if left.rows == 0 || right.columns == 0 {
+        return;
+    }
+    let of_neighbours = left.column_stride == 1 && right.row_stride == 1;
+    // SAFETY: the caller's promise, of the same product or its transpose.
+    unsafe {
+        if of_neighbours && left.rows <= FEW_LINES {
+            return of_lines(left, right.transposed(), keep, scale, out.transposed());
+        }
+        if of_neighbours && right.columns <= FEW_LINES {
+            return of_lines(right.transposed(), left, keep, scale, out);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if const { T::DTYPE as u8 == DType::BF16 as u8 } && super::pairs::is_supported() {
+            return super::pairs::multiply(left.cast(), right.cast(), keep, scale, out.cast());
+        }
+        widened(left, right, keep, scale, out);
+    }
+}
+
+/// The product of few lines and many, whose own elements are neighbours: `out` has a row for each of the many.
+///
+/// # Safety
+/// As [`multiply`].
+unsafe fn of_lines<T: Half>(
+    few: Matrix<T>,
+    many: Matrix<T>,
+    keep: Option<f32>,
+    scale: f32,
+    out: MatrixMut<T>,
+) {
+    let (inner, count) = (few.columns, few.rows);
+    // SAFETY: the caller's promise: lines are slices.
+    let line = |matrix: &Matrix<T>, number: usize| unsafe {
+        std::slice::from_raw_parts(matrix.at(number, 0).data, inner)
+    };
+    let mut wide = Scratch::filled(0f32, count * inner);
+    for (number, wide) in wide.chunks_exact_mut(inner.max(1)).enumerate() {
+        T::widen(line(&few, number), wide);
+    }
+    let lines = Shared(many.data.cast_mut());
+    let target = Shared(out.data);
+    parallel::for_each_range(many.rows, CHUNK.div_ceil(inner.max(1)), |range| {
+        let (many, out) =
+            (Matrix { data: lines.at(0).cast_const(), ..many }, MatrixMut { data: target.at(0), ..out });
+        let mut part = [0f32; PART];
+        for number in range {
+            let mut sums = [0f32; FEW_LINES];
+            for (place, elements) in line(&many, number).chunks(PART).enumerate() {
+                let part = &mut part[..elements.len()];
+                T::widen(elements, part);
+                for (few, sum) in sums.iter_mut().enumerate().take(count) {
+                    let wide = &wide[few * inner + place * PART..][..part.len()];
+                    let part = &*part;
+                    let [more] = widest(
+                        #[inline(always)]
+                        move || sum_terms([part, wide], |[a, b]| [a * b]),
+                    );
+                    *sum += more;
+                }
+            }
+            for (few, sum) in sums.iter().enumerate().take(count) {
+                // SAFETY: the caller's promise; a row of the result is one thread's.
+                let target = unsafe { &mut *out.at(number, few).data };
+                let kept = keep.map_or(0.0, |keep| keep * target.to_compute());
+                *target = T::from_compute(kept + scale * sum);
+            }
+        }
+    });
+}
+
+/// The product by way of operands and sums in `f32`.
+///
+/// # Safety
+/// As [`multiply`].
+unsafe fn widened<T: Half>(
+    left: Matrix<T>,
+    right: Matrix<T>,
+    keep: Option<f32>,
+    scale: f32,
+    out: MatrixMut<T>,
+) {
+    let (rows, columns) = (left.rows, right.columns);
+    // In the order of the result, whose lines are rounded one by one.
+    let by_columns = out.row_stride.abs() < out.column_stride.abs();
+    let (lines, length) = if by_columns { (columns, rows) } else { (rows, columns) };
+    let mut sums = Scratch::filled(0f32, lines * length);
+    let (row_stride, column_stride) = if by_columns { (1, length as i64) } else { (length as i64, 1) };
+    let (mut wide_left, mut wide_right) = (Scratch::new(), Scratch::new());
+    // SAFETY: the caller's promise; the sums have room for the product.
+    unsafe {
+        let (left, right) = (wide(left, &mut wide_left), wide(right, &mut wide_right));
+        f32::multiply(
+            left,
+            right,
+            None,
+            scale,
+            MatrixMut { data: sums.as_mut_ptr(), row_stride, column_stride },
+        );
+    }
+    let (line, step) =
+        if by_columns { (out.column_stride, out.row_stride) } else { (out.row_stride, out.column_stride) };
+    let target = Shared(out.data);
+    parallel::for_each_range(lines, CHUNK.div_ceil(length), |range| {
+        for number in range {
+            let sums = &sums[number * length..][..length];
+            let start = target.at(number as i64 * line);
+            if step == 1 && keep.is_none() {
+                // SAFETY: the caller's promise; a line of the result is one thread's.
+                T::narrow(sums, unsafe { std::slice::from_raw_parts_mut(start, length) });
+                continue;
+            }
+            for (at, sum) in sums.iter().enumerate() {
+                // SAFETY: as above.
+                let target = unsafe { &mut *start.offset(at as isize * step as isize) };
+                let kept = keep.map_or(0.0, |keep| keep * target.to_compute());
+                *target = T::from_compute(kept + sum);
+            }
+        }
+    });
+}
+
+/// A matrix's numbers, in the buffer; neighbours stay neighbours.
+///
+/// # Safety
+/// Every element is valid for reads.
+unsafe fn wide<T: Half>(matrix: Matrix<T>, buffer: &mut Scratch<f32>) -> Matrix<f32> {
+    if matrix.row_stride.abs() < matrix.column_stride.abs() {
+        // SAFETY: the caller's promise.
+        return unsafe { wide(matrix.transposed(), buffer) }.transposed();
+    }
+    let Matrix { data, rows, columns, row_stride, column_stride } = matrix;
+    *buffer = Scratch::with_capacity(rows * columns);
+    let (source, target) = (Shared(data.cast_mut()), Shared(buffer.as_mut_ptr()));
+    parallel::for_each_range(rows, CHUNK.div_ceil(columns.max(1)), |range| {
+        for row in range {
+            let from = source.at(row as i64 * row_stride);
+            let to = target.at((row * columns) as i64);
+            // SAFETY: the caller's promise; the buffer has room for each row. Any bits are a number.
+            unsafe {
+                if column_stride == 1 {
+                    to.write_bytes(0, columns);
+                    let to = std::slice::from_raw_parts_mut(to, columns);
+                    T::widen(std::slice::from_raw_parts(from, columns), to);
+                } else {
+                    for column in 0..columns {
+                        let element = *from.offset(column as isize * column_stride as isize);
+                        to.add(column).write(element.to_compute());
+                    }
+                }
+            }
+        }
+    });
+    // SAFETY: each row was written.
+    unsafe { buffer.set_len(rows * columns) };
+    Matrix { data: buffer.as_ptr(), rows, columns, row_stride: columns as i64, column_stride: 1 }
+}
+
+#[cfg(test)]
+mod tests;
