@@ -23,6 +23,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("halves::PART", linalg::halves::PART),
     ("halves::ROWS", linalg::halves::ROWS),
     ("int4::FEW_ROWS", linalg::int4::FEW_ROWS),
+    ("int4::PART", linalg::int4::PART),
     ("int4::TILE", linalg::int4::TILE),
     ("panels::DEPTH", linalg::panels::DEPTH),
     ("lanes::LANES", lanes::LANES),

@@ -61,7 +61,7 @@ impl<'a> Loop<'a> {
 /// Bytes of a copy: those of three operands stay in the first cache.
 pub(super) const BLOCK: usize = 4096;
 
-/// What part of a block is filled with an element that is repeated along a row.
+/// The part of a block, a fourth, that is filled with an element that is repeated along a row.
 const REPEATED: usize = 4;
 
 /// Most operands that are transposed in blocks: others are copied row by row.
@@ -170,6 +170,43 @@ impl<const N: usize> Blocks<N> {
         })
     }
 
+    /// As [`run_copied`](Self::run_copied), of copied operands that are one element each: a short block serves the whole row.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    #[inline(always)]
+    unsafe fn run_repeated(
+        &self,
+        row: &Row<'_>,
+        copies: [bool; N],
+        blocks: &mut [Block<BLOCK>; N],
+        body: Loop<'_>,
+    ) {
+        let most = (self.length / REPEATED).min(row.length);
+        let (mut pointers, mut steps) = (*row.pointers, [0; N]);
+        for (index, block) in blocks.iter_mut().enumerate() {
+            if copies[index] {
+                // SAFETY: the element is valid for reads, and the block has room for so many of the loop's type.
+                unsafe { load(self.slots[index], row.pointers[index], 0, block.pointer(), most) };
+                pointers[index] = block.pointer();
+            } else {
+                steps[index] = row.strides[index] * most as isize;
+            }
+        }
+        let mut left = row.length;
+        loop {
+            // SAFETY: the elements lie in the row or in blocks, as the loop wants them.
+            unsafe { body.run(&pointers, most.min(left)) };
+            if left <= most {
+                return;
+            }
+            left -= most;
+            for (pointer, step) in pointers.iter_mut().zip(steps) {
+                *pointer = pointer.wrapping_offset(step);
+            }
+        }
+    }
+
     /// Runs a loop over a row of which some operands are copied.
     ///
     /// # Safety
@@ -177,12 +214,13 @@ impl<const N: usize> Blocks<N> {
     unsafe fn run_copied(&self, row: &Row<'_>, copies: [bool; N], body: Loop<'_>) {
         let mut blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
         let mut pointers = *row.pointers;
-        // One element again and again fills a block of its own for each row: a short one serves all blocks.
-        let repeats = (0..N).any(|index| copies[index] && row.strides[index] == 0);
-        let most = if repeats { self.length / REPEATED } else { self.length };
+        if (0..N).all(|index| !copies[index] || index > 0 && row.strides[index] == 0) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.run_repeated(row, copies, &mut blocks, body) };
+        }
         let mut start = 0;
         while start < row.length {
-            let length = most.min(row.length - start);
+            let length = self.length.min(row.length - start);
             for index in (0..N).filter(|index| copies[*index]) {
                 let block = blocks[index].pointer();
                 pointers[index] = block;
@@ -268,12 +306,14 @@ fn other_dtype(tensor: DType, kernel: DType) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use opsmith_core::DType;
+
     use crate::arg::Arg;
     use crate::element::Element;
     use crate::layout::Layout;
     use crate::library::Library;
     use crate::op::{KernelCall, OpDef, Schema};
-    use crate::pointwise::map2;
+    use crate::pointwise::{MAX_OPERANDS, map2, run_by_blocks};
     use crate::tensor::Tensor;
     use half::{bf16, f16};
 
@@ -356,6 +396,32 @@ mod tests {
             map2(&call, [0, 1], |a: f16, b: f16| a + b).unwrap();
             let sums = std::iter::zip(a.to_vec::<f16>().unwrap(), b.to_vec::<f16>().unwrap());
             assert_eq!(out.to_vec::<f16>().unwrap(), sums.map(|(a, b)| a + b).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_result_past_the_caches_is_that_of_any_loop() {
+        /// # Safety
+        /// As [`Loop::run`](super::Loop::run), of three operands of `f32`.
+        unsafe fn add_row(_: &(), pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
+            let [out, a, b] = [0, 1, 2].map(|operand| pointers[operand].cast::<f32>());
+            // SAFETY: the caller's promise.
+            (0..length).for_each(|at| unsafe { out.add(at).write(*a.add(at) + *b.add(at)) });
+        }
+        // SAFETY: the loop is one over these operands.
+        let body = unsafe { super::Loop::new(&(), add_row) };
+        for length in [1, 15, 1024, 5000] {
+            let a: Vec<f32> = (0..length).map(|at| at as f32).collect();
+            for is_input in [false, true] {
+                let mut out = a.clone();
+                let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+                let first = if is_input { out.as_mut_ptr() } else { a.as_ptr().cast_mut() };
+                (pointers[0], pointers[1], pointers[2]) =
+                    (out.as_mut_ptr().cast(), first.cast(), a.as_ptr().cast_mut().cast());
+                // SAFETY: the vectors have as many elements, and are this test's alone.
+                unsafe { run_by_blocks(&pointers, &[DType::F32; 3], length, body) };
+                assert_eq!(out, a.iter().map(|element| 2.0 * element).collect::<Vec<_>>());
+            }
         }
     }
 

@@ -26,7 +26,7 @@ pub const TABLE: Table = Table {
         ("storage", &["allocator", "backend", "device", "error", "sync"]),
         ("facts", &[]),
         ("axes", &[]),
-        ("moves", &["axes", "simd"]),
+        ("moves", &["axes", "parallel", "simd"]),
         ("view", &["axes", "element", "error", "layout", "scratch"]),
         ("checked", &["error", "layout", "lists"]),
         ("sample", &[]),

@@ -305,31 +305,50 @@ impl<'a, C: Convolve> Implicit<'a, C> {
                     self.kernels.append_right(Matrix { rows: inner, ..matrix.at(depth, 0) }, &mut right)
                 };
                 let place = |line: usize| patches.taps()[line / channels] * channels + line % channels;
+                let part = (&steps[depth..depth + inner], number + depth > 0);
                 for line in (0..lines).step_by(width) {
                     runs_of(line, width, lines, place, &mut runs);
-                    let steps = &steps[depth..depth + inner];
                     let out = MatrixMut {
                         data: sums[line..].as_mut_ptr(),
                         row_stride: 1,
                         column_stride: lines as i64,
                     };
-                    let (rows, adds) = (width.min(lines - line), number + depth > 0);
-                    // SAFETY: the runs of all steps lie in the patch, which has slack at its end, as the panel has; the
-                    // panels hold these lines and outputs, and there are sums for all of them.
-                    unsafe {
-                        if let [(_, from)] = runs[..] {
-                            let (sizes, left) = ([rows, self.outputs], patch[from..].as_ptr());
-                            self.kernels.multiply_unpacked(sizes, steps, left, right.as_ptr(), adds, out);
-                            continue;
-                        }
-                        copy_panel(patch.as_ptr(), &runs, steps.iter().copied(), left.as_mut_ptr(), width);
-                        let sizes = [rows, self.outputs, inner];
-                        self.kernels.multiply(sizes, left.as_ptr(), right.as_ptr(), adds, out);
-                    }
+                    let sizes = [width.min(lines - line), self.outputs];
+                    // SAFETY: the panel of gradients holds all outputs, and there are sums for all of them.
+                    unsafe { self.multiply_runs(sizes, &patch, &runs, part, &right, &mut left, out) };
                 }
             }
         }
         sums
+    }
+
+    /// Computes the sums of one panel's lines for some steps, or adds them: of lines that are one run where they are, of others
+    /// from a copy.
+    ///
+    /// # Safety
+    /// The right panels have so many outputs for each step, and the sums are valid for reads and writes.
+    #[allow(clippy::too_many_arguments, reason = "two operands, the steps of both, and the result")]
+    unsafe fn multiply_runs(
+        &self,
+        [rows, outputs]: [usize; 2],
+        patch: &[C],
+        runs: &[Run],
+        (steps, adds): (&[usize], bool),
+        right: &[C],
+        left: &mut [C],
+        out: MatrixMut<C>,
+    ) {
+        let (width, right) = (self.kernels.rows, right.as_ptr());
+        // SAFETY: the runs of all steps lie in the patch, which has slack at its end, as the panel has; the caller promises the
+        // rest.
+        unsafe {
+            if let [(_, from)] = *runs {
+                let start = patch[from..].as_ptr();
+                return self.kernels.multiply_unpacked([rows, outputs], steps, start, right, adds, out);
+            }
+            copy_panel(patch.as_ptr(), runs, steps.iter().copied(), left.as_mut_ptr(), width);
+            self.kernels.multiply([rows, outputs, steps.len()], left.as_ptr(), right, adds, out);
+        }
     }
 }
 

@@ -13,6 +13,8 @@ use crate::cpu::simd::widest;
 
 /// Rows up to which each is multiplied with a weight's numbers one by one, while these are in the cache.
 pub(in crate::cpu) const FEW_ROWS: usize = 8;
+/// Bytes that are unpacked at a time.
+pub(in crate::cpu) const PART: usize = 16;
 /// Rows of weights that are unpacked at a time.
 pub(in crate::cpu) const TILE: usize = 64;
 
@@ -79,15 +81,17 @@ pub fn mm_int4<T: Element<Compute: Real>>(
     let left = parted(&computed(self_), length);
     let mut results = Scratch::filled(T::Compute::ZERO, rows * count);
     let address = Shared(results.as_mut_ptr());
-    parallel::for_each_range(count.div_ceil(TILE), 1, |tiles| {
-        let mut tile = Scratch::filled(T::Compute::ZERO, TILE * length);
-        for first in tiles.map(|tile| tile * TILE) {
-            let some = TILE.min(count - first);
-            for (number, row) in tile.chunks_exact_mut(length).take(some).enumerate() {
+    // Of few rows, each row of weights is multiplied while it is in the first cache.
+    let tile = if rows > FEW_ROWS { TILE } else { 1 };
+    parallel::for_each_range(count.div_ceil(tile), TILE / tile, |tiles| {
+        let mut numbers = Scratch::filled(T::Compute::ZERO, tile * length);
+        for first in tiles.map(|number| number * tile) {
+            let some = tile.min(count - first);
+            for (number, row) in numbers.chunks_exact_mut(length).take(some).enumerate() {
                 weights.unpack(first + number, row);
             }
             // SAFETY: a tile's columns are those of one thread, and lie in the results.
-            unsafe { multiply(&left, &tile[..some * length], length, address.at(first as i64), count) };
+            unsafe { multiply(&left, &numbers[..some * length], length, address.at(first as i64), count) };
         }
     });
     out.write(results.iter().map(|result| T::from_compute(*result)))
@@ -163,12 +167,26 @@ impl<C: Real> Weights<'_, C> {
         let zero = self.zeros.map_or(C::ZERO, |zeros| zeros[group]);
         // With the sign's bit turned, a half byte is the number and 8.
         let (turned, bias) = if self.is_signed { (0x88, C::from(8)) } else { (0, C::ZERO) };
-        for ((byte, low), high) in bytes.iter().zip(low).zip(high) {
-            let byte = byte ^ turned;
-            for (number, half) in [(low, byte & 15), (high, byte >> 4)] {
-                let whole = Arithmetic::sub(Arithmetic::sub(C::from(half), bias), zero);
-                *number = Arithmetic::mul(whole, scale);
+        let number = |half: u8| {
+            let whole = Arithmetic::sub(Arithmetic::sub(C::from(half), bias), zero);
+            Arithmetic::mul(whole, scale)
+        };
+        // Groups are short: loops of a known length need no other for the rest of a vector.
+        let (parts, rest) = bytes.as_chunks::<PART>();
+        let (low_parts, low_rest) = low.as_chunks_mut::<PART>();
+        let (high_parts, high_rest) = high.as_chunks_mut::<PART>();
+        for ((bytes, low), high) in parts.iter().zip(low_parts).zip(high_parts) {
+            let bytes = *bytes;
+            for at in 0..PART {
+                low[at] = number((bytes[at] ^ turned) & 15);
             }
+            for at in 0..PART {
+                high[at] = number((bytes[at] ^ turned) >> 4);
+            }
+        }
+        for ((byte, low), high) in rest.iter().zip(low_rest).zip(high_rest) {
+            *low = number((byte ^ turned) & 15);
+            *high = number((byte ^ turned) >> 4);
         }
     }
 }

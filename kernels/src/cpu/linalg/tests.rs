@@ -203,3 +203,45 @@ fn sizes_that_do_not_fit_are_errors() {
     let mut out = Array::zeros(&[]);
     assert!(dot(matrix(1, 3).view(), matrix(1, 3).view(), out.view_mut()).is_err());
 }
+
+/// Products of rows that stay where they are, by each set of loops, against sums of products.
+fn check_unpacked<T: innermost::Blocked + Multiply<Compute = T> + PartialEq>() {
+    let steps = [0, 3, 200, 77, 131, 40, 9];
+    for kernels in T::all_kernels() {
+        let left = testing::small::<T>(200 + 150 + kernels.rows, 1);
+        for (rows, columns) in [(1, 1), (5, 3), (kernels.rows, 4), (130, 5), (150, 6), (7, 13)] {
+            let right = testing::small::<T>(steps.len() * columns, 2);
+            let mut panels = opsmith_runtime::Scratch::new();
+            let matrix = row_major(&right, steps.len(), columns);
+            // SAFETY: the elements are the vector's.
+            unsafe { kernels.append_right(matrix, &mut panels) };
+            for adds in [false, true] {
+                let before = testing::small::<T>(rows * columns, 3);
+                let mut out = before.clone();
+                let target = MatrixMut { data: out.as_mut_ptr(), row_stride: 1, column_stride: rows as i64 };
+                // SAFETY: a panel's rows lie in the vector from each step's place on.
+                unsafe {
+                    let (left, right) = (left.as_ptr(), panels.as_ptr());
+                    kernels.multiply_unpacked([rows, columns], &steps, left, right, adds, target);
+                }
+                for (at, sum) in out.iter().enumerate() {
+                    let (row, column) = (at % rows, at / rows);
+                    let start = if adds { before[at] } else { T::ZERO };
+                    let expected = steps.iter().enumerate().fold(start, |sum, (step, place)| {
+                        Arithmetic::add(
+                            sum,
+                            Arithmetic::mul(left[place + row], right[step * columns + column]),
+                        )
+                    });
+                    assert!(*sum == expected, "{rows} rows, {columns} columns, {row} {column}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_that_stay_where_they_are() {
+    check_unpacked::<f32>();
+    check_unpacked::<f64>();
+}
