@@ -86,7 +86,7 @@ pub(super) unsafe fn multiply<T: Half>(
     if left.rows == 0 || right.columns == 0 {
         return;
     }
-    let of_neighbours = left.column_stride == 1 && right.row_stride == 1;
+    let of_neighbours = left.column_stride == 1 && right.row_stride == 1 && left.columns > 0;
     // SAFETY: the caller's promise, of the same product or its transpose.
     unsafe {
         if of_neighbours && left.rows <= FEW_LINES {
@@ -106,7 +106,7 @@ pub(super) unsafe fn multiply<T: Half>(
 /// The product of few lines and many, whose own elements are neighbours: `out` has a row for each of the many.
 ///
 /// # Safety
-/// As [`multiply`].
+/// As [`multiply`]; lines have elements.
 unsafe fn of_lines<T: Half>(
     few: Matrix<T>,
     many: Matrix<T>,
@@ -120,12 +120,12 @@ unsafe fn of_lines<T: Half>(
         std::slice::from_raw_parts(matrix.at(number, 0).data, inner)
     };
     let mut wide = Scratch::filled(0f32, count * inner);
-    for (number, wide) in wide.chunks_exact_mut(inner.max(1)).enumerate() {
+    for (number, wide) in wide.chunks_exact_mut(inner).enumerate() {
         T::widen(line(&few, number), wide);
     }
     let lines = Shared(many.data.cast_mut());
     let target = Shared(out.data);
-    parallel::for_each_range(many.rows, CHUNK.div_ceil(inner.max(1)), |range| {
+    parallel::for_each_range(many.rows, CHUNK.div_ceil(inner), |range| {
         let (many, out) =
             (Matrix { data: lines.at(0).cast_const(), ..many }, MatrixMut { data: target.at(0), ..out });
         let mut part = [0f32; PART];
