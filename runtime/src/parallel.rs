@@ -17,6 +17,7 @@
 //! ```
 
 mod pool;
+mod shares;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +25,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use shares::Shares;
 
 /// Elements of a range for loops that do little with each: some microseconds.
 pub const CHUNK: usize = 1 << 13;
@@ -189,8 +191,11 @@ fn split(count: usize, chunk: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     // So many chunks a visit that visits cost nothing, and so few that no thread waits long for the last one.
     let per_visit = (VISIT.as_nanos() / spent.as_nanos()).max(1) as usize;
     let per_visit = per_visit.min(left.div_ceil(4 * threads)) * chunk;
-    pool::run(threads, (count - chunk).div_ceil(per_visit), &|number| {
-        let start = chunk + number * per_visit;
-        body(start..count.min(start + per_visit));
+    let shares = Shares::new((count - chunk).div_ceil(per_visit), threads);
+    pool::run(threads, threads, &|own| {
+        shares.take(own, |number| {
+            let start = chunk + number * per_visit;
+            body(start..count.min(start + per_visit));
+        });
     });
 }
