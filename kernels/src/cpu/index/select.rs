@@ -121,18 +121,22 @@ fn join_slices<T: Element>(
     parallel::for_each_range(size as usize, (size as usize).div_ceil(parts).max(1), |part| {
         // A copy of its own, which no write can change.
         let own = join;
-        let part = part.start as i64..part.end as i64;
-        let mut numbers: Scratch<i64> = Scratch::with_capacity(index.len());
-        numbers.extend(
-            (0..).zip(&index[..]).filter(|(_, place)| part.contains(*place)).map(|(number, _)| number),
-        );
-        slices.for_each_of(&index, &numbers, |start, next| {
+        let join_slice = |start: [i64; 2], next: Option<[i64; 2]>| {
             slices.prefetch(target.at(0), next);
             slices.for_each_row(start, |[to, from], [to_step, from_step], length| {
                 // SAFETY: the rows lie inside the views, since the indices were checked, and each has one thread.
                 unsafe { join_row(source.at(from), from_step, target.at(to), to_step, length, own) };
             });
-        });
+        };
+        if part.len() as i64 == size {
+            return slices.for_each(&index, 0..slices.count(&index), join_slice);
+        }
+        let part = part.start as i64..part.end as i64;
+        let mut numbers: Scratch<i64> = Scratch::with_capacity(index.len());
+        numbers.extend(
+            (0..).zip(&index[..]).filter(|(_, place)| part.contains(*place)).map(|(number, _)| number),
+        );
+        slices.for_each_of(&index, &numbers, join_slice);
     });
     Ok(())
 }
