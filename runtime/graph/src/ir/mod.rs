@@ -28,7 +28,7 @@ use opsmith_runtime::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-pub(crate) use parts::{ShapeConstant, Variant};
+pub(crate) use parts::{ShapeConstant, Variant, exactly};
 pub(crate) use state::RunState;
 
 /// The number of a tensor in [`Graph::tensors`].

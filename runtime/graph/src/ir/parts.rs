@@ -8,6 +8,19 @@ use opsmith_runtime::storage::Storage;
 
 use super::{Graph, Site};
 
+/// A list of fallible items whose number is known: a node lives as long as its graph, so that its list has no room to
+/// spare, as one that is collected has.
+///
+/// # Errors
+/// The first one of the items.
+pub(crate) fn exactly<T, E>(number: usize, items: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, E> {
+    let mut list = Vec::with_capacity(number);
+    for item in items {
+        list.push(item?);
+    }
+    Ok(list)
+}
+
 /// A shape constant: its elements determined a shape when a function was traced.
 #[derive(Clone)]
 pub(crate) struct ShapeConstant {

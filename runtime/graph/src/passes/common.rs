@@ -4,17 +4,17 @@
 //! and their results are not written later. The second one's tensors become tensors over the first one's memory. Two
 //! outputs stay separate, as callers may write to them.
 
-use std::collections::HashMap;
-
+use hashbrown::HashMap;
 use opsmith_core::DType;
 use opsmith_runtime::infer::symbolic::Size;
 use opsmith_runtime::op::OpDef;
+use smallvec::SmallVec;
 
 use super::facts::{Facts, is_outside};
 use super::{for_each_mention, repeats};
 use crate::ir::{Argument, BufferId, Graph, Node, NodeKind, SymbolicLayout, TensorId};
 
-pub(super) fn merge(graph: &mut Graph) {
+pub(super) fn merge(graph: &mut Graph) -> bool {
     let facts = Facts::of(graph);
     let nodes = std::mem::take(&mut graph.nodes);
     let moves = moving(&nodes);
@@ -27,19 +27,27 @@ pub(super) fn merge(graph: &mut Graph) {
         of_buffer: of_buffer(graph),
         alike: HashMap::new(),
         known: HashMap::new(),
+        kept: Vec::with_capacity(nodes.len()),
         graph,
     };
-    let mut kept = Vec::with_capacity(nodes.len());
+    let mut changed = false;
     for (number, mut node) in nodes.into_iter().enumerate() {
-        for_each_mention(&mut node, &mut |id| *id = merger.same(*id));
-        if !merger.is_done(&node, number, &facts) {
+        for_each_mention(&mut node, &mut |id| {
+            let same = merger.same(*id);
+            changed |= same != *id;
+            *id = same;
+        });
+        if merger.is_done(&node, number, &facts) {
+            changed = true;
+        } else {
             merger.count_writes(&node);
-            kept.push(node);
+            merger.kept.push(node);
         }
     }
-    let Merger { instead, graph, .. } = merger;
+    let Merger { instead, graph, kept, .. } = merger;
     graph.nodes = kept;
     graph.outputs.iter_mut().for_each(|output| *output = instead[output.index()]);
+    changed
 }
 
 /// The tensors whose offset changes with a loop's iterations.
@@ -77,8 +85,9 @@ struct Merger<'a> {
     moves: Vec<TensorId>,
     of_buffer: Vec<Vec<TensorId>>,
     alike: HashMap<Look, TensorId>,
-    /// The nodes that were kept.
-    known: HashMap<Key, Vec<Node>>,
+    kept: Vec<Node>,
+    /// The positions in `kept` of nodes that an equal one would repeat.
+    known: HashMap<Key, SmallVec<[usize; 1]>>,
 }
 
 /// The part of a node's work that finds equal nodes: its operator, its tensors, and the state of the memory that it reads.
@@ -87,8 +96,8 @@ struct Key {
     /// `None` for a copy.
     op: Option<*const OpDef>,
     is_view: bool,
-    tensors: Vec<TensorId>,
-    versions: Vec<usize>,
+    tensors: SmallVec<[TensorId; 4]>,
+    versions: SmallVec<[usize; 4]>,
 }
 
 impl Merger<'_> {
@@ -96,6 +105,9 @@ impl Merger<'_> {
     fn same(&mut self, id: TensorId) -> TensorId {
         let id = self.instead[id.index()];
         let info = self.graph.tensor(id);
+        if self.of_buffer[info.buffer.index()].len() == 1 {
+            return id;
+        }
         let SymbolicLayout { sizes, strides, offset } = &info.layout;
         let layout: Vec<Size> = sizes.iter().chain(strides).chain(std::iter::once(offset)).cloned().collect();
         if self.moves.contains(&id) || layout.iter().any(Size::is_unknown) {
@@ -119,10 +131,11 @@ impl Merger<'_> {
         }
         let key = self.key(node);
         let before = self.known.get(&key).and_then(|known| {
-            known.iter().find(|before| self.is_same_work(before, node)).map(|before| before.outs.clone())
+            let mut before = known.iter().map(|position| &self.kept[*position]);
+            before.find(|before| self.is_same_work(before, node)).map(|before| before.outs.clone())
         });
         let Some(before) = before else {
-            self.known.entry(key).or_default().push(node.clone());
+            self.known.entry(key).or_default().push(self.kept.len());
             return false;
         };
         let pairs: Vec<(usize, usize)> =
@@ -152,7 +165,7 @@ impl Merger<'_> {
             NodeKind::View { op } => (Some(std::ptr::from_ref(*op)), true),
             _ => (None, false),
         };
-        let (mut tensors, mut versions) = (Vec::new(), Vec::new());
+        let (mut tensors, mut versions) = (SmallVec::new(), SmallVec::new());
         node.args.iter().for_each(|arg| arg.for_each_tensor(&mut |id| tensors.push(id)));
         node.for_each_read(&mut |id| {
             let buffer = self.graph.buffer_of(id).index();

@@ -14,7 +14,7 @@ use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
 use super::facts::Facts;
-use super::{Passes, repeats};
+use super::{Passes, keep, repeats};
 use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, TensorId};
 use crate::plan::bind::argument;
 use crate::plan::verify::broadcasts;
@@ -22,7 +22,7 @@ use crate::plan::verify::broadcasts;
 /// Results up to this size are folded even if they are larger than their inputs.
 const SMALL: usize = 64 << 10;
 
-pub(super) fn fold(graph: &mut Graph, passes: &Passes) {
+pub(super) fn fold(graph: &mut Graph, passes: &Passes) -> bool {
     let facts = Facts::of(graph);
     let constants = graph.buffers.iter().enumerate().map(|(number, buffer)| match &buffer.kind {
         BufferKind::Constant(whole) => {
@@ -45,8 +45,7 @@ pub(super) fn fold(graph: &mut Graph, passes: &Passes) {
             graph.buffers[buffer].kind = BufferKind::Constant(result);
         }
     }
-    let mut kept = kept.into_iter();
-    graph.nodes.retain(|_| kept.next().unwrap_or(true));
+    keep(&mut graph.nodes, &kept)
 }
 
 /// The layouts of a node's results, if it can be computed now.

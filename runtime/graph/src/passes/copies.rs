@@ -7,30 +7,39 @@
 use opsmith_runtime::infer::symbolic::Size;
 
 use super::facts::{Facts, is_outside};
-use super::for_each_mention;
+use super::{for_each_mention, keep};
 use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, SymbolicLayout, TensorId};
 
-pub(super) fn drop(graph: &mut Graph) {
-    drop_copies(graph);
+pub(super) fn drop(graph: &mut Graph) -> bool {
+    let mut changed = drop_copies(graph);
     let tensors = &graph.tensors;
     let known = |id: &TensorId| numbers(&tensors[id.index()].layout).all(|size| size.known().is_some());
     let mut nodes = std::mem::take(&mut graph.nodes);
-    retain(&mut nodes, &|node| !matches!(node.kind, NodeKind::View { .. }) || !node.outs.iter().all(known));
+    changed |= retain(&mut nodes, &|node| {
+        !matches!(node.kind, NodeKind::View { .. }) || !node.outs.iter().all(known)
+    });
     graph.nodes = nodes;
+    changed
 }
 
-fn retain(nodes: &mut Vec<Node>, stays: &dyn Fn(&Node) -> bool) {
+/// Keeps nodes, those in regions, too. Returns whether one was removed.
+fn retain(nodes: &mut Vec<Node>, stays: &dyn Fn(&Node) -> bool) -> bool {
+    let before = nodes.len();
     nodes.retain(stays);
+    let mut changed = nodes.len() < before;
     for node in nodes {
-        node.kind.regions_mut().into_iter().for_each(|region| retain(&mut region.nodes, stays));
+        for region in node.kind.regions_mut() {
+            changed |= retain(&mut region.nodes, stays);
+        }
     }
+    changed
 }
 
 fn numbers(layout: &SymbolicLayout) -> impl Iterator<Item = &Size> {
     layout.sizes.iter().chain(&layout.strides).chain(std::iter::once(&layout.offset))
 }
 
-fn drop_copies(graph: &mut Graph) {
+fn drop_copies(graph: &mut Graph) -> bool {
     let mut facts = Facts::of(graph);
     let mut kept = vec![true; graph.nodes.len()];
     let mut instead: Vec<TensorId> = (0..graph.tensors.len() as u32).map(TensorId).collect();
@@ -46,8 +55,9 @@ fn drop_copies(graph: &mut Graph) {
         instead[copy.index()] = source;
         facts.is_output[to.index()] |= facts.is_output[from.index()];
     }
-    let mut kept = kept.into_iter();
-    graph.nodes.retain(|_| kept.next().unwrap_or(true));
+    if !keep(&mut graph.nodes, &kept) {
+        return false;
+    }
     // A replacement may itself have been replaced.
     let last = |mut id: TensorId| {
         while instead[id.index()] != id {
@@ -57,6 +67,7 @@ fn drop_copies(graph: &mut Graph) {
     };
     graph.nodes.iter_mut().for_each(|node| for_each_mention(node, &mut |id| *id = last(*id)));
     graph.outputs.iter_mut().for_each(|id| *id = last(*id));
+    true
 }
 
 /// The source and the target of a redundant copy.

@@ -4,10 +4,10 @@
 //! it draws random numbers, since later draws depend on it. Nodes in regions stay with their node.
 
 use super::facts::{Facts, is_outside};
-use super::{for_each_mention, repeats};
+use super::{for_each_mention, keep, repeats};
 use crate::ir::{Graph, NodeKind};
 
-pub(super) fn drop(graph: &mut Graph) {
+pub(super) fn drop(graph: &mut Graph) -> bool {
     let mut needed = Facts::of(graph).is_output;
     let mut needed_tensors = vec![false; graph.tensors.len()];
     graph.outputs.iter().for_each(|id| needed_tensors[id.index()] = true);
@@ -35,6 +35,5 @@ pub(super) fn drop(graph: &mut Graph) {
         let tensors = &mut needed_tensors;
         for_each_mention(&mut graph.nodes[number], &mut |id| tensors[id.index()] = true);
     }
-    let mut kept = kept.into_iter();
-    graph.nodes.retain(|_| kept.next().unwrap_or(true));
+    keep(&mut graph.nodes, &kept)
 }

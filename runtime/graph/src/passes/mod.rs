@@ -1,7 +1,8 @@
 //! Passes: transformations of a graph that keep its results bit for bit.
 //!
 //! In: a graph and the passes to run. Out: another graph. A pass is a function of its own file and a row
-//! of [`ORDER`]; it may leave unreferenced tensors and buffers behind, which `compact` drops.
+//! of [`ORDER`]; it may leave unreferenced tensors and buffers behind, which `compact` drops if the pass says that it
+//! changed nodes.
 
 mod common;
 mod compact;
@@ -36,8 +37,11 @@ pub enum Pass {
     InPlaceReuse,
 }
 
-/// The transformation of a pass.
-type Run = fn(&mut Graph, &Passes);
+/// The transformation of a pass. Returns whether it removed or replaced nodes.
+type Run = fn(&mut Graph, &Passes) -> bool;
+
+/// A callback with the graph before and after each pass.
+type Watch<'a> = dyn FnMut(Pass, &Graph, &Graph) + 'a;
 
 /// The passes in the order they run.
 const ORDER: [(Pass, Run); 7] = [
@@ -45,9 +49,18 @@ const ORDER: [(Pass, Run); 7] = [
     (Pass::CommonSubexpressions, |graph, _| common::merge(graph)),
     (Pass::ViewElimination, |graph, _| copies::drop(graph)),
     (Pass::DeadCode, |graph, _| dead::drop(graph)),
-    (Pass::EarlyRelease, |graph, _| order::release_early(graph)),
-    (Pass::Fusion, |graph, _| graph.tile = Some(TILE)),
-    (Pass::InPlaceReuse, |graph, _| graph.reuse = true),
+    (Pass::EarlyRelease, |graph, _| {
+        order::release_early(graph);
+        false
+    }),
+    (Pass::Fusion, |graph, _| {
+        graph.tile = Some(TILE);
+        false
+    }),
+    (Pass::InPlaceReuse, |graph, _| {
+        graph.reuse = true;
+        false
+    }),
 ];
 
 /// A selection of passes.
@@ -120,35 +133,48 @@ impl Graph {
     /// memory may be dropped, together with their errors.
     #[must_use]
     pub fn optimize(&self, passes: &Passes) -> Graph {
-        self.optimize_with(passes, |_, _, _| {})
+        self.optimized(passes, None)
     }
 
     /// As [`Graph::optimize`], with a callback that gets the graph before and after each pass:
     /// `graph.optimize_with(&Passes::all(), |pass, before, after| println!("{pass:?}\n{}", after.describe()))`.
     #[must_use]
     pub fn optimize_with(&self, passes: &Passes, mut look: impl FnMut(Pass, &Graph, &Graph)) -> Graph {
-        self.optimized(passes, &mut look)
+        self.optimized(passes, Some(&mut look))
     }
 
-    fn optimized(&self, passes: &Passes, look: &mut dyn FnMut(Pass, &Graph, &Graph)) -> Graph {
+    fn optimized(&self, passes: &Passes, mut look: Option<&mut Watch<'_>>) -> Graph {
         let mut graph = self.bare();
+        // A trace, or a program, may have unreferenced tensors.
+        compact::compact(&mut graph);
         for (pass, run) in ORDER {
             if !passes.contains(pass) {
                 continue;
             }
-            let before = graph.bare();
-            run(&mut graph, passes);
-            compact::compact(&mut graph);
+            let before = look.is_some().then(|| graph.bare());
+            if run(&mut graph, passes) {
+                compact::compact(&mut graph);
+            }
             graph.state = RunState::default();
-            look(pass, &before, &graph);
+            if let (Some(look), Some(before)) = (&mut look, before) {
+                look(pass, &before, &graph);
+            }
         }
-        graph.variants = self
-            .variants
-            .iter()
-            .map(|variant| Variant { graph: variant.graph.optimized(passes, look), ..*variant })
-            .collect();
+        for Variant { symbol, value, graph: variant } in &self.variants {
+            let look = look.as_mut().map(|look| &mut **look as &mut Watch<'_>);
+            let optimized = variant.optimized(passes, look);
+            graph.variants.push(Variant { symbol: *symbol, value: *value, graph: optimized });
+        }
         graph
     }
+}
+
+/// Keeps the nodes for which `kept` says so, by position. Returns whether one was removed.
+fn keep(nodes: &mut Vec<Node>, kept: &[bool]) -> bool {
+    let before = nodes.len();
+    let mut kept = kept.iter();
+    nodes.retain(|_| kept.next().copied().unwrap_or(true));
+    nodes.len() < before
 }
 
 /// Calls `visit` with each reference to a tensor in a node and its regions, including tensors that are neither read nor

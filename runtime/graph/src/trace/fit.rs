@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 
 use opsmith_runtime::infer::symbolic::{Size, Symbol, Symbols};
 use opsmith_runtime::internals::Samples;
+use smallvec::SmallVec;
 
 use super::sample_points::Point;
 
@@ -46,7 +47,7 @@ impl FormulaFinder {
 
     /// The formula that gives a number at each point.
     pub fn fit(&self, numbers: impl Iterator<Item = i64>) -> Option<Size> {
-        let numbers: Vec<i64> = numbers.collect();
+        let numbers: SmallVec<[i64; 8]> = numbers.collect();
         let first = *numbers.first()?;
         if numbers.iter().all(|number| *number == first) {
             return Some(Size::Const(first));

@@ -17,13 +17,16 @@ use super::sample_points::{InputSymbol, Point};
 use super::{InputSpec, Run};
 use crate::ir::{
     Argument, Buffer, BufferId, BufferKind, Graph, Node, NodeKind, Region, SymbolSource, SymbolicLayout,
-    SymbolicScalar, TensorId, TensorInfo,
+    SymbolicScalar, TensorId, TensorInfo, exactly,
 };
 
 /// The reason why runs have no common graph.
 struct Differs(String);
 
 type Merged<T> = Result<T, Differs>;
+
+/// A thing of each run.
+type OfRuns<T> = SmallVec<[T; 8]>;
 
 /// Merges runs at the given points. `unified` gives the equalities of data-dependent sizes; with `divides`, numbers may
 /// be formulas of quotients. Also returns whether formulas were missing.
@@ -138,7 +141,7 @@ impl Merger {
             graph.tensors.push(self.tensor(&raws, number, derived)?);
         }
         for number in 0..first.raw.storages.len() {
-            let storages: Vec<&RawStorage> = raws.iter().map(|raw| &raw.storages[number]).collect();
+            let storages: OfRuns<&RawStorage> = raws.iter().map(|raw| &raw.storages[number]).collect();
             let input =
                 first.inputs.iter().position(|id| first.raw.tensors[id.index()].buffer.index() == number);
             let buffer = buffer(&mut graph, number as u32, input, &storages)?;
@@ -149,7 +152,7 @@ impl Merger {
 
     fn tensor(&self, raws: &[&RawTrace], number: usize, derived: bool) -> Merged<TensorInfo> {
         let first = &raws[0].tensors[number];
-        let layouts: Vec<&Layout> = raws.iter().map(|raw| &raw.tensors[number].layout).collect();
+        let layouts: OfRuns<&Layout> = raws.iter().map(|raw| &raw.tensors[number].layout).collect();
         let differs = || Differs("it decides the layout of a tensor".to_owned());
         let alike = raws.iter().all(|raw| {
             let tensor = &raw.tensors[number];
@@ -186,12 +189,12 @@ impl Merger {
     fn nodes(&self, runs: &[&[Node<i64>]]) -> Merged<Vec<Node>> {
         let first = runs[0];
         let nodes = (0..first.len()).map(|number| {
-            let nodes: Option<Vec<&Node<i64>>> = runs.iter().map(|run| run.get(number)).collect();
+            let nodes: Option<OfRuns<&Node<i64>>> = runs.iter().map(|run| run.get(number)).collect();
             let nodes = nodes
                 .ok_or_else(|| Differs(format!("at other sizes {} is not done", place(&first[number]))))?;
             self.node(&nodes)
         });
-        let nodes = nodes.collect::<Merged<Vec<Node>>>()?;
+        let nodes = exactly(first.len(), nodes)?;
         match runs.iter().find_map(|run| run.get(first.len())) {
             Some(extra) => Err(Differs(format!("at other sizes {} is done, too", place(extra)))),
             None => Ok(nodes),
@@ -209,14 +212,14 @@ impl Merger {
             )));
         }
         let args = (0..first.args.len()).map(|position| {
-            let args: Vec<&Argument<i64>> = nodes.iter().map(|node| &node.args[position]).collect();
+            let args: OfRuns<&Argument<i64>> = nodes.iter().map(|node| &node.args[position]).collect();
             self.argument(&args).ok_or_else(|| {
                 let name = first.kind.op().map_or("its argument", |op| op.schema.args[position].name);
                 Differs(format!("no formula of the sizes gives `{name}` of {}", place(first)))
             })
         });
-        let args = args.collect::<Merged<Vec<Argument>>>()?;
-        let numbers: Vec<Vec<&i64>> = nodes.iter().map(|node| node.kind.numbers()).collect();
+        let args = exactly(first.args.len(), args)?;
+        let numbers: OfRuns<Vec<&i64>> = nodes.iter().map(|node| node.kind.numbers()).collect();
         let mut numbers = (0..numbers[0].len()).map(|at| {
             let fitted = self.numbers.fit(numbers.iter().map(|numbers| *numbers[at]));
             fitted.ok_or_else(|| Differs(format!("no formula gives the steps of {}", place(first))))
@@ -250,7 +253,7 @@ impl Merger {
                     Argument::Value(value) => Some(value),
                     _ => None,
                 });
-                self.value(&values.collect::<Option<Vec<&Value>>>()?)
+                self.value(&values.collect::<Option<OfRuns<&Value>>>()?)
             }
             // A run records its numbers as values; this function determines whether they depend on sizes.
             Argument::Int(_) | Argument::Ints(_) | Argument::Scalar(_) | Argument::Float(_) => None,

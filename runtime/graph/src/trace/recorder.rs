@@ -5,13 +5,14 @@
 //! exactly the kernels that eager mode runs. Traced tensors are meta tensors (`Storage::meta`).
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use opsmith_core::DType;
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::{self, StorageInternals as _};
-use opsmith_runtime::layout::{Dims, Layout};
+use opsmith_runtime::layout::Layout;
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::random::GeneratorState;
 use opsmith_runtime::storage::Storage;
@@ -22,7 +23,9 @@ use super::observer::Observing;
 use super::rng::Generators;
 use super::source;
 use super::value_dependence::ValueDependence;
-use crate::ir::{Argument, BufferId, Node, NodeKind, Region, ShapeConstant, Site, TensorId, TensorInfo};
+use crate::ir::{
+    Argument, BufferId, Node, NodeKind, Region, ShapeConstant, Site, TensorId, TensorInfo, exactly,
+};
 
 thread_local! {
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
@@ -67,7 +70,8 @@ pub(crate) struct Recorder {
     by_address: HashMap<usize, u32>,
     /// The tensors that do not move, by storage, dtype and layout: a linear search would be slow for a function with
     /// many views of one tensor.
-    by_layout: HashMap<LayoutKey, u32>,
+    by_layout: HashTable<u32>,
+    hasher: DefaultHashBuilder,
     /// Nodes of the regions around the current one, which is `trace.nodes`.
     outside: Vec<Vec<Node<i64>>>,
     /// Memory of tensors that the function makes from numbers.
@@ -234,17 +238,7 @@ pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
 
 fn push(kind: NodeKind<i64>, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     with(|recorder| {
-        let mut foreign = false;
-        let mut look = |tensor: &Tensor| {
-            let storage = tensor.storage();
-            foreign |= storage.is_meta() && !recorder.by_address.contains_key(&storage.address());
-        };
-        args.iter().for_each(|arg| arg.for_each_tensor(&mut look));
-        if foreign {
-            return Err(Error::graph("a tensor of another traced function has no elements here")
-                .with_help("compute it in this function, or make it an input"));
-        }
-        let args = args.iter().map(|arg| recorder.argument(*arg)).collect();
+        let args = exactly(args.len(), args.iter().map(|arg| recorder.argument(*arg)))?;
         let outs = outs.iter().map(|out| recorder.tensor(out)).collect();
         recorder.push(kind, args, outs);
         Ok(())
@@ -296,26 +290,45 @@ impl Recorder {
         self.trace.nodes.push(Node { kind, args, outs, site });
     }
 
-    fn argument(&mut self, arg: Arg<'_>) -> Argument<i64> {
-        match arg {
-            Arg::Tensor(tensor) => Argument::Tensor(self.tensor(tensor)),
+    /// The argument of a node.
+    ///
+    /// # Errors
+    /// If a tensor belongs to another traced function.
+    fn argument(&mut self, arg: Arg<'_>) -> Result<Argument<i64>> {
+        Ok(match arg {
+            Arg::Tensor(tensor) => Argument::Tensor(self.own(tensor)?),
             Arg::Tensors(tensors) => {
-                Argument::Tensors(tensors.iter().map(|tensor| self.tensor(tensor)).collect())
+                Argument::Tensors(tensors.iter().map(|tensor| self.own(tensor)).collect::<Result<_>>()?)
             }
-            Arg::OptionalTensors(tensors) => Argument::OptionalTensors(
-                tensors.iter().map(|tensor| tensor.as_ref().map(|tensor| self.tensor(tensor))).collect(),
-            ),
+            Arg::OptionalTensors(tensors) => {
+                let own =
+                    |tensor: &Option<Tensor>| tensor.as_ref().map(|tensor| self.own(tensor)).transpose();
+                Argument::OptionalTensors(tensors.iter().map(own).collect::<Result<_>>()?)
+            }
             Arg::Generator(generator) => {
                 Argument::Value(Value::Generator(self.generators.in_graph(generator)))
             }
             other => Argument::Value(other.to_value()),
+        })
+    }
+
+    /// The number of a tensor that this function made, or that has elements.
+    fn own(&mut self, tensor: &Tensor) -> Result<TensorId> {
+        let storage = tensor.storage();
+        if storage.is_meta() && !self.by_address.contains_key(&storage.address()) {
+            return Err(Error::graph("a tensor of another traced function has no elements here")
+                .with_help("compute it in this function, or make it an input"));
         }
+        Ok(self.tensor(tensor))
     }
 
     fn tensor(&mut self, tensor: &Tensor) -> TensorId {
-        let key = layout_key(self.storage(tensor), tensor);
-        let known = self.by_layout.get(&key).copied();
-        known.map_or_else(|| self.new_tensor(tensor, false), TensorId)
+        let storage = self.storage(tensor);
+        let is_same = |number: &u32| is_over(&self.trace.tensors[*number as usize], storage, tensor);
+        match self.by_layout.find(self.hash(storage, tensor.dtype(), tensor.layout()), is_same) {
+            Some(number) => TensorId(*number),
+            None => self.new_tensor(tensor, false),
+        }
     }
 
     /// Adds a tensor. One that `moves` changes its offset with a loop's iterations, and is never looked up by layout.
@@ -330,9 +343,18 @@ impl Recorder {
         });
         self.trace.storages[storage as usize].tensors.push(number);
         if !moves {
-            self.by_layout.entry(layout_key(storage, tensor)).or_insert(number);
+            let hash = self.hash(storage, tensor.dtype(), tensor.layout());
+            let Recorder { by_layout, hasher, trace, .. } = self;
+            by_layout.insert_unique(hash, number, |number| {
+                let info = &trace.tensors[*number as usize];
+                hash_layout(hasher, info.buffer.0, info.dtype, &info.layout)
+            });
         }
         TensorId(number)
+    }
+
+    fn hash(&self, storage: u32, dtype: DType, layout: &Layout) -> u64 {
+        hash_layout(&self.hasher, storage, dtype, layout)
     }
 
     fn storage(&mut self, tensor: &Tensor) -> u32 {
@@ -344,12 +366,14 @@ impl Recorder {
     }
 }
 
-/// The number of a storage, a dtype, and sizes, strides and offset.
-type LayoutKey = (u32, DType, Dims, Dims, i64);
+fn hash_layout(hasher: &DefaultHashBuilder, storage: u32, dtype: DType, layout: &Layout) -> u64 {
+    let Layout { sizes, strides, offset } = layout;
+    hasher.hash_one((storage, dtype, sizes, strides, offset))
+}
 
-fn layout_key(storage: u32, tensor: &Tensor) -> LayoutKey {
-    let Layout { sizes, strides, offset } = tensor.layout();
-    (storage, tensor.dtype(), sizes.clone(), strides.clone(), *offset)
+/// Whether a recorded tensor has the layout and dtype of a tensor over a storage.
+fn is_over(info: &TensorInfo<Layout>, storage: u32, tensor: &Tensor) -> bool {
+    info.buffer == BufferId(storage) && info.dtype == tensor.dtype() && info.layout == *tensor.layout()
 }
 
 /// Whether a meta tensor belongs to this trace.
