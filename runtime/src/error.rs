@@ -70,8 +70,17 @@ struct Data {
     message: String,
     notes: Vec<String>,
     help: Option<String>,
-    /// Whether elements were asked for that exist only when a graph runs.
-    lacks_elements: bool,
+    cause: Cause,
+}
+
+/// The causes of errors that other code has to tell from the rest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// Elements were asked for that exist only when a graph runs.
+    LackOfElements,
+    /// Inference gave a kernel an output of another shape than its result has.
+    Inference,
+    Other,
 }
 
 impl Error {
@@ -84,15 +93,27 @@ impl Error {
             message: message.into(),
             notes: Vec::new(),
             help: None,
-            lacks_elements: false,
+            cause: Cause::Other,
         }))
     }
 
     /// An error of kind [`ErrorKind::Graph`]: a traced function needs elements that exist only when its graph runs.
     pub fn without_elements(message: impl Into<String>) -> Error {
         let mut error = Error::new(ErrorKind::Graph, message);
-        error.0.lacks_elements = true;
+        error.0.cause = Cause::LackOfElements;
         error
+    }
+
+    /// An error of kind [`ErrorKind::Shape`] for kernels: an output has another shape than the result. It is a mistake of the
+    /// operator's entry, whose inference or checks let the call pass.
+    pub fn of_inference(output: &[i64], result: &[i64]) -> Error {
+        let mut error = Error::shape(format!(
+            "the kernel was given an output of the shape {}, its result has {}",
+            ShapeText(output),
+            ShapeText(result)
+        ));
+        error.0.cause = Cause::Inference;
+        error.with_help("the operator's shape inference and its kernel disagree")
     }
 
     /// Adds a remedy.
@@ -127,7 +148,12 @@ impl Error {
     /// Whether a traced function needs elements that exist only when its graph runs, so that the same calls succeed outside of
     /// a trace.
     pub fn lacks_elements(&self) -> bool {
-        self.0.lacks_elements
+        self.0.cause == Cause::LackOfElements
+    }
+
+    /// Whether inference gave a kernel an output of another shape than its result has.
+    pub fn is_of_inference(&self) -> bool {
+        self.0.cause == Cause::Inference
     }
 
     /// The operator that was called, e.g. `mm`.

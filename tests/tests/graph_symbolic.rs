@@ -238,6 +238,60 @@ fn sizes_that_have_to_be_multiples_are_named() {
     assert!(huge.map(|_| ()).unwrap_err().to_string().contains("no tensor has a size `n`"));
 }
 
+/// A size that others determine is no symbol of its own: it is checked in each run, in variants and in loaded graphs, too.
+#[test]
+fn sums_of_sizes_are_sizes() {
+    let attend = |x: &[Tensor]| {
+        let cached = opsmith::cat(&[&x[1], &x[0]])?;
+        cached.mul(&x[2])?.sum_dim(Some(&[0]))
+    };
+    // The sum comes before the sizes that determine it, and is negative at some of them.
+    let specs = || {
+        [
+            input("new", &["new".into()]),
+            input("old", &[Dim::sum([(2, "new")], -3)]),
+            input("mask", &[Dim::sum([(3, "new")], -3)]),
+        ]
+    };
+    assert_eq!(Dim::sum([(1, "past"), (-2, "new")], -3).to_string(), "past - 2*new - 3");
+    let graph = Graph::trace(attend, specs()).unwrap().optimize(&opsmith_graph::Passes::all());
+    let folder = std::env::temp_dir().join(format!("opsmith-sums-{}", std::process::id()));
+    graph.save(&folder).unwrap();
+    let loaded = Graph::load(&folder).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    for graph in [&graph, &loaded] {
+        for new in [2, 3, 9] {
+            let inputs = [numbers(&[new]), numbers(&[2 * new - 3]), numbers(&[3 * new - 3])];
+            let expected = attend(&inputs).unwrap().to_vec::<f32>().unwrap();
+            assert_eq!(graph.run(&inputs).unwrap()[0].to_vec::<f32>().unwrap(), expected, "{new}");
+        }
+        let error = graph.run(&[numbers(&[4]), numbers(&[6]), numbers(&[9])]).unwrap_err().to_string();
+        assert!(error.contains("input `old` is float32 of shape (6) on cpu"), "{error}");
+        assert!(error.contains("the graph takes float32 of shape (2*new-3) on cpu"), "{error}");
+    }
+    // One element is another case for the function.
+    let first = |x: &[Tensor]| if x[0].size(0)? == 1 { x[1].neg() } else { x[1].add(1.0) };
+    let graph = Graph::trace(first, [input("a", &["n".into()]), input("b", &[Dim::sum([(1, "n")], 1)])]);
+    let graph = graph.unwrap();
+    assert_eq!(graph.variants().count(), 1);
+    for size in [1, 5] {
+        let inputs = [numbers(&[size]), numbers(&[size + 1])];
+        let expected = first(&inputs).unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(graph.run(&inputs).unwrap()[0].to_vec::<f32>().unwrap(), expected);
+    }
+    assert!(graph.run(&[numbers(&[1]), numbers(&[3])]).is_err());
+    let unknown = Graph::trace(first, [input("a", &["n".into()]), input("b", &[Dim::sum([(1, "m")], 1)])]);
+    let error = unknown.map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("a size is a sum with `m`, which no dimension of an input is"), "{error}");
+    assert!(error.contains("for input `b`"), "{error}");
+    // The same in a graph of calls by name.
+    let mut builder = GraphBuilder::new();
+    let (a, b) = (builder.input(specs()[0].clone()), builder.input(specs()[1].clone()));
+    let joined = builder.call("cat", [vec![a, b].into(), 0i64.into()]);
+    let graph = builder.finish([joined]).unwrap();
+    assert_eq!(graph.run(&[numbers(&[4]), numbers(&[5])]).unwrap()[0].shape(), [9]);
+}
+
 /// The example of a size that elements decide is one that there can be.
 #[test]
 fn examples_of_sizes_are_within_their_bounds() {

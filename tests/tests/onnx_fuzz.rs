@@ -113,6 +113,8 @@ fn tensor(input: &ProgramInput, near: i64) -> Option<Tensor> {
     let size = |size: &ProgramSize| match size {
         ProgramSize::Fixed(size) => *size,
         ProgramSize::Symbol { least, most, .. } => near.max(*least).min(most.unwrap_or(i64::MAX)),
+        // The models have none.
+        ProgramSize::Sum { plus, .. } => *plus,
     };
     let shape: Vec<i64> = input.sizes.iter().map(size).collect();
     let count = shape.iter().try_fold(1i64, |count, size| count.checked_mul(*size).filter(|_| *size >= 0))?;

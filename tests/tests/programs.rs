@@ -7,7 +7,7 @@ mod programs_support;
 
 use std::path::Path;
 
-use opsmith_programs::Program;
+use opsmith_programs::{OutputRole, Program, ProgramOutput};
 use programs_support::{Archive, compare, folders};
 
 /// Runs the exports of a program at all recorded cases; says so if there is no export.
@@ -55,7 +55,34 @@ macro_rules! programs {
 
 programs! {
     mlp convnet lstm cond tiny_transformer gpt2_eager_attention llama bert t5 clip vit_b_16 squeezenet1_1
-    mobilenet_v3_small first_rows positives scans repeated slopes window old float8
+    mobilenet_v3_small first_rows positives scans repeated slopes window old float8 joint_mlp joint_patches
+    cached pairs
+}
+
+#[test]
+fn joint_graphs_say_which_results_are_gradients_and_write_running_statistics() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/programs");
+    let program = Program::load(folder.join("joint_patches.pt2")).unwrap();
+    let outputs = program.outputs();
+    assert_eq!(outputs[0], ProgramOutput { name: "out0".to_owned(), role: OutputRole::Loss });
+    assert_eq!(outputs[1].to_string(), "out1 (gradient of patches.weight)");
+    let of: Vec<&str> = outputs[1..]
+        .iter()
+        .map(|output| match &output.role {
+            OutputRole::Gradient { of } => of.as_str(),
+            role => panic!("{role:?}"),
+        })
+        .collect();
+    let parameters: Vec<&str> = program.parameters().map(|(name, _)| name).collect();
+    assert_eq!(of, parameters);
+    let recorded = Archive::open(&folder.join("joint_patches.npz"));
+    let batches = |program: &Program| {
+        let (_, batches) = program.weights().find(|(name, _)| name.ends_with("num_batches_tracked")).unwrap();
+        batches.to_vec::<i64>().unwrap()
+    };
+    assert_eq!(batches(&program), [0]);
+    program.run(&recorded.arrays("case0.in").unwrap()).unwrap();
+    assert_eq!(batches(&program), [1]);
 }
 
 #[test]

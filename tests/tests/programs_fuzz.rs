@@ -177,6 +177,10 @@ fn tensor(input: &ProgramInput, near: i64) -> Option<Tensor> {
         ProgramSize::Symbol { multiple_of, least, most, .. } => {
             near.max(*least).min(most.unwrap_or(i64::MAX)).checked_mul(*multiple_of).unwrap_or(i64::MAX)
         }
+        // All symbols have about this size.
+        ProgramSize::Sum { terms, plus, .. } => {
+            terms.iter().fold(*plus, |sum, (factor, _)| sum.saturating_add(factor.saturating_mul(near)))
+        }
     };
     let shape: Vec<i64> = input.sizes.iter().map(size).collect();
     let count = shape.iter().try_fold(1i64, |count, size| count.checked_mul(*size).filter(|_| *size >= 0))?;

@@ -12,7 +12,7 @@ use opsmith::{DType, Device, Tensor, TensorOps};
 use opsmith_graph::Graph;
 use opsmith_nn::npz::NpzArchive;
 use opsmith_profile::{Group, ProfileOptions, profile_with};
-use opsmith_programs::{Program, ProgramSize};
+use opsmith_programs::{OutputRole, Program, ProgramSize};
 
 /// Prints the mistakes of a program, or that there are none.
 pub fn check(program: &Program) -> ExitCode {
@@ -47,10 +47,16 @@ pub fn shapes(program: &Program, graph: &Graph) -> String {
             }
         }
     }
-    for (number, output) in graph.outputs().iter().enumerate() {
+    for (number, (output, described)) in graph.outputs().iter().zip(program.outputs()).enumerate() {
         let info = &graph.tensors()[output.0 as usize];
         let sizes: Vec<String> = info.layout.sizes.iter().map(|size| graph.text(size)).collect();
-        _ = writeln!(text, "output out{number}: {} ({})", info.dtype, sizes.join(", "));
+        _ = write!(text, "output out{number}: {} ({})", info.dtype, sizes.join(", "));
+        _ = match &described.role {
+            OutputRole::Result if described.name == format!("out{number}") => writeln!(text),
+            OutputRole::Result => writeln!(text, ", `{}`", described.name),
+            OutputRole::Loss => writeln!(text, ", the loss"),
+            OutputRole::Gradient { of } => writeln!(text, ", its gradient by `{of}`"),
+        };
     }
     for (name, least, most) in symbols {
         let most = most.map_or(String::new(), |most| format!(", at most {most}"));
@@ -93,13 +99,12 @@ pub fn bench(program: &Program, inputs: &[Tensor], runs: usize) -> Result<String
         times.push(start.elapsed());
     }
     times.sort();
-    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-    Ok(format!(
-        "{} runs: median {:.3} ms, least {:.3} ms",
-        times.len(),
-        milliseconds(times[times.len() / 2]),
-        milliseconds(times[0])
-    ))
+    // Microseconds have the digits that differ in programs of a few of them.
+    let text = |time: Duration| match time.as_secs_f64() {
+        seconds if seconds < 1e-4 => format!("{:.2} us", seconds * 1e6),
+        seconds => format!("{:.3} ms", seconds * 1e3),
+    };
+    Ok(format!("{} runs: median {}, least {}", times.len(), text(times[times.len() / 2]), text(times[0])))
 }
 
 /// A table of a run's operators, with the lines of the program's source; the profile goes into a file.

@@ -11,7 +11,7 @@ use super::copy::copy_into;
 use super::fill::fill_with;
 use super::join::layout;
 use super::reduce;
-use super::strides::expect_sizes;
+use super::strides::{expect_operand, expect_sizes};
 use crate::math::{Number, conj};
 use crate::views;
 
@@ -138,7 +138,7 @@ pub fn unfold_backward<T: Element<Compute: Arithmetic>>(
 ) -> Result<()> {
     wrap_dim(dim, out.dim())?;
     let windows = views::unfold(&layout(out.sizes(), out.strides()), dim, size, step)?;
-    expect_sizes(grad_in.sizes(), &windows.sizes)?;
+    expect_operand("grad_in", grad_in.sizes(), &windows.sizes)?;
     fill_with(&mut out, T::default());
     for (position, element) in Positions::new(&windows.sizes, &windows.strides).zip(grad_in.iter()) {
         // SAFETY: `unfold` shows elements of the output only, all of them written above.
@@ -169,7 +169,7 @@ pub fn as_strided_backward<T: Element<Compute: Arithmetic>>(
     storage_offset: Option<i64>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    expect_sizes(grad_output.sizes(), size)?;
+    expect_operand("grad", grad_output.sizes(), size)?;
     let input = shown(out.sizes(), strides, offset)?;
     let view = shown(size, stride, storage_offset.unwrap_or(offset))?;
     through_memory(&grad_output, &view, &input, &input, &mut out)
@@ -189,7 +189,7 @@ pub fn as_strided_backward_backward<T: Element<Compute: Arithmetic>>(
     storage_offset: Option<i64>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    expect_sizes(input.sizes(), input_sizes)?;
+    expect_operand("input", input.sizes(), input_sizes)?;
     let layout = shown(input_sizes, strides, offset)?;
     let view = shown(out.sizes(), stride, storage_offset.unwrap_or(offset))?;
     through_memory(&input, &layout, &view, &layout, &mut out)
@@ -264,7 +264,7 @@ pub fn cumprod_backward<T: Element<Compute: Number>>(
     dim: i64,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    expect_sizes(grad.sizes(), input.sizes())?;
+    expect_operand("grad", grad.sizes(), input.sizes())?;
     expect_sizes(out.sizes(), input.sizes())?;
     let dim = wrap_dim(dim, input.dim())?;
     let length = input.sizes().get(dim).map_or(1, |&size| size as usize);

@@ -6,7 +6,7 @@ use opsmith_runtime::{Element, Error, Layout, Result, Scalar, Scratch, View, Vie
 use super::copy::copy_into;
 use super::join::layout;
 use super::sort::SortKey;
-use super::strides::expect_sizes;
+use super::strides::{expect_operand, expect_sizes};
 use crate::views;
 
 /// The elements in the same order in the output's shape.
@@ -46,7 +46,7 @@ pub fn repeated_positions<T: Element>(repeats: View<'_, T>, mut out: ViewMut<'_,
         }
         sum = sum.saturating_add(count);
     }
-    expect_sizes(out.sizes(), &[sum])?;
+    expect_operand("output_size", out.sizes(), &[sum])?;
     let positions = (0i64..).zip(counts());
     let repeated = positions.flat_map(|(position, count)| std::iter::repeat_n(position, count as usize));
     out.write(repeated.map(|position| T::from_scalar(Scalar::Int(position))))

@@ -8,7 +8,7 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
 
 use super::float::Float;
-use super::strides::expect_sizes;
+use super::strides::expect_operand;
 use crate::infer::ctc_samples;
 
 /// The labels of each sample.
@@ -219,8 +219,8 @@ pub fn backward<T: Element<Compute: Float>>(
 ) -> Result<()> {
     let sizes =
         Sizes::new(log_probs.sizes(), targets.sizes(), log_alpha.sizes(), input_lengths, target_lengths)?;
-    expect_sizes(grad.sizes(), &[sizes.samples as i64])?;
-    expect_sizes(losses.sizes(), &[sizes.samples as i64])?;
+    expect_operand("grad", grad.sizes(), &[sizes.samples as i64])?;
+    expect_operand("neg_log_likelihood", losses.sizes(), &[sizes.samples as i64])?;
     let labels = Labels::new(&targets, target_lengths, sizes.classes as i64, blank)?;
     let logarithms = doubles(&log_probs);
     let alpha = doubles(&log_alpha);

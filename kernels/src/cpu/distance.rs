@@ -10,7 +10,7 @@ use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::float::Float;
-use super::strides::{broadcast_strides, expect_sizes};
+use super::strides::{broadcast_strides, expect_operand, expect_sizes};
 use crate::math::{abs, maximum, pow, sgn, sqrt};
 
 /// The distance of every row of `x1` to every row of `x2`; dimensions before the last two broadcast.
@@ -47,7 +47,7 @@ pub fn cdist_backward<T: Element<Compute: Float>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let norm = Norm::new(p)?;
-    expect_sizes(cdist.sizes(), grad_output.sizes())?;
+    expect_operand("cdist", cdist.sizes(), grad_output.sizes())?;
     let pairs = Pairs::new(x1.sizes(), x2.sizes(), grad_output.sizes())?;
     if grad_output.numel() == 0 || x1.numel() == 0 {
         return out.write(std::iter::repeat(T::default()));
@@ -100,8 +100,8 @@ pub fn pdist_backward<T: Element<Compute: Float>>(
     let (count, width) = matrix(self_.sizes())?;
     expect_sizes(out.sizes(), self_.sizes())?;
     let distances = [(count * count.saturating_sub(1) / 2) as i64];
-    expect_sizes(grad_output.sizes(), &distances)?;
-    expect_sizes(pdist.sizes(), &distances)?;
+    expect_operand("grad", grad_output.sizes(), &distances)?;
+    expect_operand("pdist", pdist.sizes(), &distances)?;
     let rows = elements(&self_);
     let row = |number: usize| &rows[number * width..][..width];
     let mut sums = Scratch::filled(T::Compute::ZERO, rows.len());

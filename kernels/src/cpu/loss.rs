@@ -4,7 +4,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
-use super::strides::expect_sizes;
+use super::strides::expect_operand;
 
 /// Scores of classes `(classes)` or `(samples, classes, places…)`, seen as samples, classes and places.
 pub(crate) struct Scores {
@@ -31,7 +31,7 @@ impl Scores {
             .with_help("classes are dimension 1 of the scores, or the only one"));
         }
         if let Some(weight) = weight {
-            expect_sizes(weight, &[classes])?;
+            expect_operand("weight", weight, &[classes])?;
         }
         let count = |sizes: &[i64]| sizes.iter().product::<i64>() as usize;
         Ok(Scores { samples: count(samples), classes: classes as usize, places: count(places) })
@@ -130,7 +130,7 @@ pub fn nll_loss_backward<T: Element<Compute: Arithmetic>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let shape = Scores::new(self_.sizes(), target.sizes(), weight.as_ref().map(|weight| weight.sizes()))?;
-    expect_sizes(grad_output.sizes(), if reduction == 0 { target.sizes() } else { &[] })?;
+    expect_operand("grad_output", grad_output.sizes(), if reduction == 0 { target.sizes() } else { &[] })?;
     let (grads, target) = (grad_output.to_contiguous(), target.to_contiguous());
     let weights = weights(weight, shape.classes);
     let total = total_weight.iter().next().map_or(T::Compute::ONE, T::to_compute);

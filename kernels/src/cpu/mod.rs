@@ -42,4 +42,4 @@ mod testing;
 mod tiles;
 
 pub use opsmith_runtime::simd;
-pub(crate) use strides::{broadcast_strides, expect_sizes, reduced_strides};
+pub(crate) use strides::{broadcast_strides, expect_operand, expect_sizes, reduced_strides};

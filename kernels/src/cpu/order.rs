@@ -8,7 +8,7 @@ use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::sort::SortKey;
-use super::strides::{expect_sizes, reduced_strides};
+use super::strides::{expect_operand, reduced_strides};
 use super::tiles::lines;
 use opsmith_runtime::axes::Walk;
 
@@ -280,7 +280,7 @@ pub fn bincount<T: Element<Compute: Arithmetic>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     if let Some(weights) = &weights {
-        expect_sizes(weights.sizes(), self_.sizes())?;
+        expect_operand("weights", weights.sizes(), self_.sizes())?;
     }
     let one = T::from_scalar(Scalar::Int(1)).to_compute();
     let mut sums = Scratch::filled(T::default().to_compute(), out.numel());

@@ -8,7 +8,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::rounded::held;
-use super::strides::expect_sizes;
+use super::strides::{expect_operand, expect_sizes};
 use crate::infer::padded_sizes;
 
 /// `self` with a border that mirrors it without repeating the edge: `[1, 2, 3]` with 2 on both sides
@@ -133,7 +133,7 @@ pub(crate) fn nearest(place: i64, size: i64, _kept: Range<i64>) -> Result<i64> {
 /// # Errors
 /// If the numbers do not fit the shape, or those of [`Place`].
 pub(crate) fn check_border(sizes: &[i64], padding: &[i64], out_sizes: &[i64], place: Place) -> Result<()> {
-    expect_sizes(out_sizes, &padded_sizes(sizes, padding)?)?;
+    expect_operand("an operand", out_sizes, &padded_sizes(sizes, padding)?)?;
     for (number, numbers) in padding.chunks_exact(2).enumerate() {
         let (before, after) = (numbers[0], numbers[1]);
         let size = sizes[sizes.len() - 1 - number];
@@ -168,7 +168,7 @@ fn for_each_pair(
     place: Place,
     mut body: impl FnMut(usize, usize),
 ) -> Result<()> {
-    expect_sizes(out_sizes, &padded_sizes(sizes, padding)?)?;
+    expect_operand("an operand", out_sizes, &padded_sizes(sizes, padding)?)?;
     let sources = sources(sizes, padding, place)?;
     let padded = sources.len();
     let (outer, plane) = sizes.split_at(sizes.len() - padded);

@@ -9,7 +9,7 @@ use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 use opsmith_runtime::arith::Arithmetic;
 
 use super::copy::with_slice;
-use super::strides::expect_sizes;
+use super::strides::{expect_operand, expect_sizes};
 
 /// Float types with random numbers.
 pub trait Random: Element<Compute: Arithmetic> {
@@ -217,7 +217,7 @@ pub fn native_dropout<T: Element<Compute: Arithmetic>>(
     mut mask: ViewMut<'_, bool>,
 ) -> Result<()> {
     let p = if train.unwrap_or(true) { probability(p)? } else { 0.0 };
-    expect_sizes(mask.sizes(), input.sizes())?;
+    expect_operand("mask", mask.sizes(), input.sizes())?;
     if p == 0.0 {
         mask.write(std::iter::repeat(true))?;
     } else {

@@ -13,7 +13,7 @@ use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::lanes::{computed, fold_lanes, read_row, update_and_sum_lanes, with_computed, write_row};
 use super::simd::widest;
-use super::strides::expect_sizes;
+use super::strides::{expect_operand, expect_sizes};
 use super::tiles::{SHORT, Tile, for_each_tile, lines};
 use crate::math::{Inexact, exp, log, maximum, reciprocal};
 
@@ -82,7 +82,7 @@ fn by_rows<T: Element<Compute: Ordered>, const N: usize>(
     let dim = wrap_dim(dim, sizes.len())?;
     expect_sizes(out.sizes(), sizes)?;
     for input in inputs {
-        expect_sizes(input.sizes(), sizes)?;
+        expect_operand("an operand", input.sizes(), sizes)?;
     }
     let last = N - 1;
     let (line, outer) = lines(sizes, [inputs[0].strides(), inputs[last].strides(), out.strides()], dim);
@@ -124,7 +124,7 @@ fn along<T: Element, const N: usize>(
     let dim = wrap_dim(dim, sizes.len())?;
     expect_sizes(out.sizes(), sizes)?;
     for input in inputs {
-        expect_sizes(input.sizes(), sizes)?;
+        expect_operand("an operand", input.sizes(), sizes)?;
     }
     let length = sizes.get(dim).map_or(1, |&size| size as usize);
     let width = (BUFFER / length.max(1)).clamp(64, 512);

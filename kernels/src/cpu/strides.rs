@@ -11,15 +11,22 @@ use opsmith_runtime::{Dims, Error, Result};
 /// # Errors
 /// If the shapes differ.
 pub(crate) fn expect_sizes(got: &[i64], expected: &[i64]) -> Result<()> {
+    if got == expected { Ok(()) } else { Err(Error::of_inference(got, expected)) }
+}
+
+/// Refuses an operand whose shape does not go with those of the others.
+///
+/// # Errors
+/// If the shapes differ.
+pub(crate) fn expect_operand(name: &str, got: &[i64], expected: &[i64]) -> Result<()> {
     if got == expected {
         return Ok(());
     }
     Err(Error::shape(format!(
-        "the kernel was given an output of the shape {}, its result has {}",
+        "the shape of {name} is {}, and the other arguments ask for {}",
         ShapeText(got),
         ShapeText(expected)
-    ))
-    .with_help("the operator's shape inference and its kernel disagree"))
+    )))
 }
 
 /// The strides of a reduced output in the shape of the input: 0 along reduced dimensions.

@@ -12,7 +12,7 @@ use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, R
 use super::launch::{strided, with_float};
 use super::scratch::Room;
 use crate::cpu::attention::{check_sizes, expect_results};
-use crate::cpu::expect_sizes;
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::device::ATTENTION;
 use crate::device::strided::Strided;
 
@@ -194,9 +194,9 @@ pub fn attention_backward(
     let sizes = [query.sizes(), key.sizes(), value.sizes()];
     check_sizes(sizes, attn_mask.map(|mask| mask.sizes()))?;
     expect_results(query.sizes(), value.sizes(), out.sizes(), logsumexp.sizes())?;
-    expect_sizes(grad_out.sizes(), out.sizes())?;
+    expect_operand("grad_out", grad_out.sizes(), out.sizes())?;
     if let Some(grad) = &grad_logsumexp {
-        expect_sizes(grad.sizes(), logsumexp.sizes())?;
+        expect_operand("grad_logsumexp", grad.sizes(), logsumexp.sizes())?;
     }
     let mut operands = [None; OPERANDS];
     operands[QUERY] = operand(&query);

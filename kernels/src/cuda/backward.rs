@@ -8,7 +8,7 @@ use super::moves::{Part, copy, fill};
 use super::scratch::Room;
 use super::sequence::{WindowsAlong, divide_shared, sum_windows};
 use crate::cpu::backward::{check_count, shown};
-use crate::cpu::expect_sizes;
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::views;
 
 /// The gradient of `split_with_sizes`: the pieces one after the other, zeros for those without gradient.
@@ -72,7 +72,7 @@ pub fn unfold_backward(
     let whole = layout_of(&out);
     let along = wrap_dim(dim, whole.sizes.len())?;
     let windows = views::unfold(&whole, dim, size, step)?;
-    expect_sizes(grad_in.sizes(), &windows.sizes)?;
+    expect_operand("grad_in", grad_in.sizes(), &windows.sizes)?;
     let count = if whole.sizes.is_empty() { 1 } else { windows.sizes[along] };
     let along = WindowsAlong { dim: along, windows: count.min(windows.numel()), size, step };
     // SAFETY: the shape was compared.
@@ -96,7 +96,7 @@ pub fn as_strided_backward(
     storage_offset: Option<i64>,
     out: DeviceViewMut<'_>,
 ) -> Result<()> {
-    expect_sizes(grad_output.sizes(), size)?;
+    expect_operand("grad", grad_output.sizes(), size)?;
     let input = shown(out.sizes(), strides, offset)?;
     let view = shown(size, stride, storage_offset.unwrap_or(offset))?;
     through_memory(&grad_output, &view, &input, &input, &out)
@@ -116,7 +116,7 @@ pub fn as_strided_backward_backward(
     storage_offset: Option<i64>,
     out: DeviceViewMut<'_>,
 ) -> Result<()> {
-    expect_sizes(input.sizes(), input_sizes)?;
+    expect_operand("input", input.sizes(), input_sizes)?;
     let layout = shown(input_sizes, strides, offset)?;
     let view = shown(out.sizes(), stride, storage_offset.unwrap_or(offset))?;
     through_memory(&input, &layout, &view, &layout, &out)

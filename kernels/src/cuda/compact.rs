@@ -10,7 +10,7 @@ use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Result, Sc
 use super::launch::{bits, each, line, merged, strided};
 use super::scratch::{Dense, Room, convert, write_dense};
 use crate::cpu::pick::together;
-use crate::cpu::{broadcast_strides, expect_sizes};
+use crate::cpu::{broadcast_strides, expect_operand, expect_sizes};
 use crate::device::EACH;
 use crate::device::strided::Strided;
 
@@ -229,7 +229,7 @@ pub fn masked_scatter_backward(
 /// If the numbers are no vector, or errors of the device.
 pub fn repeated_positions(repeats: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
     let (count, most, device) = (repeats.numel() as u64, out.numel() as u64, out.device());
-    expect_sizes(repeats.sizes(), &[count as i64])?;
+    expect_operand("repeats", repeats.sizes(), &[count as i64])?;
     expect_sizes(out.sizes(), &[most as i64])?;
     if count == 0 {
         return expect_sizes(out.sizes(), &[0]);

@@ -8,7 +8,7 @@ use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Result, Scratch}
 
 use super::scratch::{Dense, DenseMut, Room, write_dense};
 use crate::cpu::ctc::{Sizes, expect_blank, expect_lengths};
-use crate::cpu::expect_sizes;
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::device::HEADERS;
 
 static PROGRAM: DeviceProgram = DeviceProgram::new("ctc.cuh", HEADERS, include_str!("../../cuda/ctc.cuh"));
@@ -139,8 +139,8 @@ pub fn backward(
     let dtype = grad.dtype();
     let sizes =
         Sizes::new(log_probs.sizes(), targets.sizes(), log_alpha.sizes(), input_lengths, target_lengths)?;
-    expect_sizes(grad.sizes(), &[sizes.samples as i64])?;
-    expect_sizes(losses.sizes(), &[sizes.samples as i64])?;
+    expect_operand("grad", grad.sizes(), &[sizes.samples as i64])?;
+    expect_operand("neg_log_likelihood", losses.sizes(), &[sizes.samples as i64])?;
     expect_sizes(out.sizes(), log_probs.sizes())?;
     expect_blank(blank, sizes.classes as i64)?;
     let device = out.device();

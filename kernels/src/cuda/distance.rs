@@ -8,7 +8,7 @@ use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Error, Result, Scalar};
 use super::launch::{each, strided};
 use super::moves::{Part, fill};
 use crate::cpu::distance::{Pairs as Rows, check_norm, matrix};
-use crate::cpu::{broadcast_strides, expect_sizes};
+use crate::cpu::{broadcast_strides, expect_operand, expect_sizes};
 use crate::device::EACH;
 use crate::device::strided::Strided;
 
@@ -146,7 +146,7 @@ pub fn cdist_backward(
 ) -> Result<()> {
     let dtype = grad_output.dtype();
     let norm = Norm::new(p)?;
-    expect_sizes(cdist.sizes(), grad_output.sizes())?;
+    expect_operand("cdist", cdist.sizes(), grad_output.sizes())?;
     Rows::new(x1.sizes(), x2.sizes(), grad_output.sizes())?;
     if grad_output.numel() == 0 || x1.numel() == 0 {
         if out.numel() == 0 {
@@ -211,8 +211,8 @@ pub fn pdist_backward(
     let norm = Norm::new(p)?;
     let pairs = pairs(&self_)?;
     expect_sizes(out.sizes(), self_.sizes())?;
-    expect_sizes(grad_output.sizes(), &[count(pairs.rows)])?;
-    expect_sizes(pdist.sizes(), &[count(pairs.rows)])?;
+    expect_operand("grad", grad_output.sizes(), &[count(pairs.rows)])?;
+    expect_operand("pdist", pdist.sizes(), &[count(pairs.rows)])?;
     let places = strided(out.sizes(), [(out.address().cast_const().cast(), out.strides())])?;
     let parameter = PairDistancesBackward {
         places,

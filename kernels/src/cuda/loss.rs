@@ -9,8 +9,8 @@ use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Result, Scalar, 
 use super::fold::{Fold, Operands, fold};
 use super::moves::{Part, fill};
 use super::scratch::{Dense, DenseMut};
-use crate::cpu::expect_sizes;
 use crate::cpu::loss::Scores;
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::device::REDUCTION_HEADERS;
 
 static PROGRAM: DeviceProgram =
@@ -118,7 +118,7 @@ pub fn nll_loss_backward(
 ) -> Result<()> {
     let dtype = grad_output.dtype();
     let shape = Scores::new(self_.sizes(), target.sizes(), weight.as_ref().map(|weight| weight.sizes()))?;
-    expect_sizes(grad_output.sizes(), if reduction == 0 { target.sizes() } else { &[] })?;
+    expect_operand("grad_output", grad_output.sizes(), if reduction == 0 { target.sizes() } else { &[] })?;
     expect_sizes(out.sizes(), self_.sizes())?;
     let device = out.device();
     let (grads, target) = (Dense::of(&grad_output)?, Dense::of(&target)?);

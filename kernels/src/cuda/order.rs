@@ -16,7 +16,7 @@ use super::reduce;
 use super::scratch::{Dense, Room, read_number};
 use super::sort::entries_in_order;
 use crate::cpu::order::{divisible, median_of_nothing, place_of, refuse_empty_lines};
-use crate::cpu::{expect_sizes, reduced_strides};
+use crate::cpu::{expect_operand, expect_sizes, reduced_strides};
 use crate::device::strided::Strided;
 use crate::device::{EACH, Lines, SELECT_HEADERS};
 
@@ -257,7 +257,7 @@ pub fn bincount(
 ) -> Result<()> {
     let numbers = Dense::of(&self_)?;
     let Some(weights) = weights else { return count(&self_, &numbers, &out) };
-    expect_sizes(weights.sizes(), self_.sizes())?;
+    expect_operand("weights", weights.sizes(), self_.sizes())?;
     let weights = Dense::of(&weights)?;
     // SAFETY: there is a weight for each number.
     unsafe { index::sums_by_number(numbers.address.cast(), weights.address, self_.numel(), &out) }

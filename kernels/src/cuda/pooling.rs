@@ -6,8 +6,8 @@ use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Error, Result, Untyped};
 use super::launch::each;
 use super::lists::{ListMemory, Lists};
 use super::window::{Images, Sliding, each_place, each_place_with};
-use crate::cpu::expect_sizes;
 use crate::cpu::pooling::refuse_zero;
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::device::POOLING;
 use crate::device::strided::Strided;
 use crate::window::{MOST, Window, spatial_sizes, with_spatial};
@@ -34,7 +34,7 @@ impl Pooling {
     fn of_window(window: &Window, ceil: bool, sizes: &[i64], out: &[i64]) -> Result<Pooling> {
         let input = spatial_sizes(sizes, window.spatial)?;
         let output = window.output_sizes(input, ceil)?;
-        expect_sizes(out, &with_spatial(sizes, window.spatial, output))?;
+        expect_operand("an operand", out, &with_spatial(sizes, window.spatial, output))?;
         let sliding = Sliding::new(window, input, output);
         Ok(Pooling { sliding, adaptive: 0, counts_border: 0, divisor: 0, rounds: 0 })
     }
@@ -45,7 +45,7 @@ impl Pooling {
     /// If a shape has too few or too many dimensions, or the two have other ones in front.
     fn adaptive(spatial: usize, sizes: &[i64], out: &[i64]) -> Result<Pooling> {
         let (input, output) = (spatial_sizes(sizes, spatial)?, spatial_sizes(out, spatial)?);
-        expect_sizes(out, &with_spatial(sizes, spatial, output))?;
+        expect_operand("an operand", out, &with_spatial(sizes, spatial, output))?;
         let window = Window::new(spatial, &[1], &[1], &[0], &[1])?;
         let sliding = Sliding::new(&window, input, output);
         Ok(Pooling { sliding, adaptive: 1, counts_border: 0, divisor: 0, rounds: 0 })
@@ -272,7 +272,7 @@ fn largest_backward(
 ) -> Result<()> {
     let dtype = grad.dtype();
     expect_sizes(out.sizes(), input_sizes)?;
-    expect_sizes(indices.sizes(), grad.sizes())?;
+    expect_operand("indices", indices.sizes(), grad.sizes())?;
     let input = spatial_sizes(input_sizes, spatial)?;
     let output = spatial_sizes(grad.sizes(), spatial)?;
     let count = |sizes: [i64; MOST]| sizes.iter().product::<i64>() as usize;

@@ -14,8 +14,8 @@ use opsmith_runtime::{
 
 use super::launch::{each, merged};
 use super::scratch::{Room, convert, read, read_number};
-use crate::cpu::expect_sizes;
 use crate::cpu::random::{check_deviation, check_range, chosen, probability};
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::device::EACH;
 use crate::device::strided::Strided;
 
@@ -237,7 +237,7 @@ pub fn native_dropout(
 ) -> Result<()> {
     let dtype = input.dtype();
     let p = if train.unwrap_or(true) { probability(p)? } else { 0.0 };
-    expect_sizes(mask.sizes(), input.sizes())?;
+    expect_operand("mask", mask.sizes(), input.sizes())?;
     expect_sizes(out.sizes(), input.sizes())?;
     let draws = p != 0.0;
     let stream = match draws {

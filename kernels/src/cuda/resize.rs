@@ -5,7 +5,7 @@ use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
 use super::launch::each;
 use super::window::{Images, each_place};
-use crate::cpu::expect_sizes;
+use crate::cpu::expect_operand;
 use crate::cpu::resize::scale_of;
 use crate::device::IMAGES;
 use crate::device::strided::Strided;
@@ -50,7 +50,7 @@ impl Resizing {
         dtype: DType,
     ) -> Result<Resizing> {
         let output_size = output.get(2..).unwrap_or(&[]);
-        expect_sizes(output, &resized(input, output_size, scales)?)?;
+        expect_operand("an operand", output, &resized(input, output_size, scales)?)?;
         let is_double = dtype == DType::F64;
         let mut resizing = Resizing {
             input: [1; MOST],

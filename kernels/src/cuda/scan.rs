@@ -11,7 +11,7 @@ use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 
 use super::launch::{on_lines, too_many_dims};
 use super::scratch::Room;
-use crate::cpu::expect_sizes;
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::device::{Lines, SOFTMAX_HEADERS, Shape};
 
 static PROGRAM: DeviceProgram =
@@ -122,7 +122,7 @@ pub fn cumprod_backward(
     out: DeviceViewMut<'_>,
 ) -> Result<()> {
     let dtype = grad.dtype();
-    expect_sizes(grad.sizes(), input.sizes())?;
+    expect_operand("grad", grad.sizes(), input.sizes())?;
     expect_sizes(out.sizes(), input.sizes())?;
     let dim = wrap_dim(dim, input.sizes().len())?;
     if out.numel() == 0 {

@@ -5,7 +5,7 @@ use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 
 use super::launch::{on_lines, too_many_dims};
-use crate::cpu::expect_sizes;
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::device::{Lines, SOFTMAX_HEADERS};
 
 static PROGRAM: DeviceProgram = DeviceProgram::new("softmax.cuh", SOFTMAX_HEADERS, "");
@@ -74,7 +74,7 @@ fn backward(
     let dtype = grad.dtype();
     let dim = wrap_dim(dim, grad.sizes().len())?;
     expect_sizes(out.sizes(), grad.sizes())?;
-    expect_sizes(output.sizes(), grad.sizes())?;
+    expect_operand("output", output.sizes(), grad.sizes())?;
     let strides = [out.strides(), grad.strides(), output.strides()];
     let (mut lines, shape) =
         Lines::along(dim, grad.sizes(), strides).ok_or_else(|| too_many_dims(grad.sizes().len()))?;

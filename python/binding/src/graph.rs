@@ -77,6 +77,7 @@ fn dim_text(dim: &Dim) -> String {
         Dim::Fixed(size) => size.to_string(),
         Dim::Symbol { name, .. } => format!("{name:?}"),
         Dim::Unknown | Dim::AnyRank => "None".to_owned(),
+        Dim::Sum { .. } => format!("{:?}", dim.to_string()),
     }
 }
 

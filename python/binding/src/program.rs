@@ -55,7 +55,7 @@ impl PyProgram {
     fn inputs(&self, py: Python<'_>) -> PyResult<Vec<Input>> {
         let size = |size: &ProgramSize| match size {
             ProgramSize::Fixed(size) => size.into_py_any(py),
-            ProgramSize::Symbol { name, .. } => name.into_py_any(py),
+            ProgramSize::Symbol { name, .. } | ProgramSize::Sum { name, .. } => name.into_py_any(py),
         };
         let input = |input: &opsmith_programs::ProgramInput| {
             let sizes = input.sizes.iter().map(size).collect::<PyResult<Vec<_>>>()?;

@@ -13,6 +13,7 @@ import zipfile
 import numpy as np
 import torch
 from torch.export import Dim, export
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PREFIXES = [HERE + os.sep, os.path.dirname(os.path.dirname(torch.__file__)) + os.sep]
@@ -67,6 +68,29 @@ def window(x):
     return x + table[64 - x.shape[1] :] + x.shape[0]
 
 
+class Cached(torch.nn.Module):
+    """A step of a language model with a cache that grows: the mask is as long as cached and new tokens together."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = torch.nn.Embedding(20, 16)
+        self.projection = torch.nn.Linear(16, 48)
+        self.last = torch.nn.Linear(16, 20)
+
+    def forward(self, ids, mask, keys, values):
+        x = self.tokens(ids)
+        query, key, value = self.projection(x).unflatten(2, (3, 2, 8)).permute(2, 0, 3, 1, 4)
+        keys, values = torch.cat([keys, key], 2), torch.cat([values, value], 2)
+        mask = mask[:, None, None, :].bool()
+        x = torch.nn.functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+        return self.last(x.transpose(1, 2).flatten(2)), keys, values
+
+
+def pairs(odd, half):
+    """Sizes 2*n + 1 and n + 1 of a symbol that is no size."""
+    return odd[::2] + half, torch.cat([half, odd])
+
+
 class Old(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -92,13 +116,17 @@ def ids(*sizes):
 
 SIZES = [(4, 3), (2, 3), (9, 3), (5, 3)]
 TOKENS = [(2, 5), (3, 4), (2, 9), (5, 6)]
+# Batches, new tokens, cached ones.
+STEPS = [(2, 3, 5), (3, 2, 7), (4, 3, 2), (2, 4, 2)]
 ALL = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}
+HALF = Dim("half", min=2, max=50)
 PROGRAMS = {
     "first_rows": (first_rows, [(x, torch.tensor(n)) for x, n in zip(rows(*SIZES), [3, 2, 9, 1])], ({0: Dim.DYNAMIC}, None)),
     "positives": (positives, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
     "scans": (scans, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
     "repeated": (repeated, list(zip(rows(*SIZES), [3, 2, 5, 4])), ({0: Dim.DYNAMIC}, Dim.DYNAMIC)),
     "slopes": (slopes, [(i, torch.ones_like(i)) for i in ids(*TOKENS)], (ALL, ALL)),
+    "pairs": (pairs, [tuple(rows((2 * n + 1,), (n + 1,))) for n in (3, 4, 7, 2)], ({0: 2 * HALF + 1}, {0: HALF + 1})),
     "window": (window, [(x,) for x in rows((2, 7), (3, 64), (2, 9), (5, 2))], (ALL,)),
 }
 
@@ -114,6 +142,68 @@ class Coder(torch.nn.Module):
 
     def forward(self, x):
         return x @ (self.weight if self.is_decoder else self.weight.T) + self.bias
+
+
+class JointMlp(torch.nn.Module):
+    """The loss of two linear layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(8, 16)
+        self.last = torch.nn.Linear(16, 3)
+
+    def forward(self, x, label):
+        return torch.nn.functional.cross_entropy(self.last(torch.relu(self.first(x))), label)
+
+
+class JointPatches(torch.nn.Module):
+    """The loss of a convolution, batch normalisation in training, and causal attention over the patches of an image."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = torch.nn.Conv2d(1, 8, 2, stride=2)
+        self.batch_norm = torch.nn.BatchNorm2d(8)
+        self.norm = torch.nn.LayerNorm(8)
+        self.projection = torch.nn.Linear(8, 24)
+        self.last = torch.nn.Linear(8, 3)
+
+    def forward(self, x, label):
+        x = torch.relu(self.batch_norm(self.patches(x))).flatten(2).transpose(1, 2)
+        query, key, value = self.projection(self.norm(x)).unflatten(2, (3, 2, 4)).permute(2, 0, 3, 1, 4)
+        found = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + found.transpose(1, 2).flatten(2)
+        return torch.nn.functional.cross_entropy(self.last(torch.nn.functional.gelu(x).mean(1)), label)
+
+
+def save_joint(name, module, sizes):
+    """A joint graph, with the loss and the gradients of automatic differentiation at several batches."""
+    from torch.export.experimental import _export_forward_backward
+
+    generator = torch.Generator().manual_seed(7)
+    cases = [
+        (torch.randn(*size, generator=generator), torch.randint(0, 3, size[:1], generator=generator)) for size in sizes
+    ]
+    batch = {0: Dim("batch", min=2, max=64)}
+    # The gradient of the fused attention gets other arguments than it needs, in PyTorch itself.
+    with sdpa_kernel(SDPBackend.MATH):
+        joint = _export_forward_backward(export(module, cases[0], dynamic_shapes=(batch, batch)))
+    buffer = io.BytesIO()
+    torch.export.save(joint, buffer)
+    write(name, buffer)
+    arrays = {}
+    for number, (x, label) in enumerate(cases):
+        module.zero_grad()
+        loss = module(x, label)
+        loss.backward()
+        of = dict(module.named_parameters())
+        outputs = [spec for spec in joint.graph_signature.output_specs if spec.kind.name != "BUFFER_MUTATION"]
+        results = [of[spec.target].grad if spec.target else loss for spec in outputs]
+        for position, value in enumerate((x, label)):
+            arrays[f"case{number}.in{position}"] = np.asarray(value.detach())
+        for position, value in enumerate(results):
+            arrays[f"case{number}.out{position}"] = np.asarray(value.detach())
+    np.savez(os.path.join(HERE, f"{name}.npz"), **arrays)
+    print(name, len(cases), [(spec.kind.name, spec.target) for spec in joint.graph_signature.output_specs])
 
 
 def write(name, buffer):
@@ -171,6 +261,14 @@ def main():
         save("old", export(Old().eval(), cases[0], dynamic_shapes=({0: Dim("batch", max=64)},)), cases)
         return
     save_several()
+    save_joint("joint_mlp", JointMlp(), [(4, 8), (3, 8), (7, 8), (2, 8)])
+    save_joint("joint_patches", JointPatches().train(), [(4, 1, 6, 6), (3, 1, 6, 6), (7, 1, 6, 6), (2, 1, 6, 6)])
+    cached = [
+        (torch.randint(0, 20, (b, new)), torch.ones(b, new + old, dtype=torch.int64), *rows((b, 2, old, 8), (b, 2, old, 8)))
+        for b, new, old in STEPS
+    ]
+    cache = {0: Dim.DYNAMIC, 2: Dim.DYNAMIC}
+    save("cached", export(Cached().eval(), cached[0], dynamic_shapes=(ALL, ALL, cache, cache), strict=False), cached)
     for name, (function, cases, shapes) in PROGRAMS.items():
         save(name, export(Function(function), cases[0], dynamic_shapes=(shapes,), strict=False), cases)
 

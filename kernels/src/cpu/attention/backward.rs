@@ -10,7 +10,7 @@ use crate::cpu::copy::with_slices;
 use crate::cpu::lanes::with_computed;
 use crate::cpu::linalg::Matrix;
 use crate::cpu::linalg::product::row_major;
-use crate::cpu::strides::expect_sizes;
+use crate::cpu::strides::{expect_operand, expect_sizes};
 
 /// From the gradients of results and logarithms, those of [`attention`](super::attention) by `query`, `key`, `value` and `attn_mask`; those that `output_mask`
 /// does not ask for are left as they are.
@@ -37,7 +37,7 @@ pub fn attention_backward<T: Element<Compute: Real>>(
 ) -> Result<()> {
     let heads = Heads::new([query, key, value], attn_mask, is_causal, scale)?;
     heads.expect_results(out.sizes(), logsumexp.sizes())?;
-    expect_sizes(grad_out.sizes(), out.sizes())?;
+    expect_operand("grad_out", grad_out.sizes(), out.sizes())?;
     let wanted = [0, 1, 2, 3].map(|number| asked(output_mask, number));
     let of_mask = attn_mask.map_or(0, |mask| mask.numel());
     let sizes = [query.numel(), key.numel(), value.numel(), of_mask];
@@ -46,7 +46,7 @@ pub fn attention_backward<T: Element<Compute: Real>>(
         expect_sizes(&[grad.numel() as i64], &[if wanted { size as i64 } else { 0 }])?;
     }
     if let Some(grad) = &grad_logsumexp {
-        expect_sizes(grad.sizes(), logsumexp.sizes())?;
+        expect_operand("grad_logsumexp", grad.sizes(), logsumexp.sizes())?;
     }
     let logarithms = logsumexp.to_contiguous();
     let grad_logarithms = grad_logsumexp.as_ref().map(View::to_contiguous);

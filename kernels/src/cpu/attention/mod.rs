@@ -17,7 +17,7 @@ use opsmith_runtime::arith::Ordered;
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View};
 
 use super::linalg::{Matrix, MatrixMut, Multiply};
-use super::strides::expect_sizes;
+use super::strides::expect_operand;
 use crate::math::Inexact;
 
 pub use backward::attention_backward;
@@ -194,9 +194,9 @@ pub(crate) fn check_sizes(operands: [&[i64]; 3], mask: Option<&[i64]>) -> Result
 pub(crate) fn expect_results(query: &[i64], value: &[i64], out: &[i64], logsumexp: &[i64]) -> Result<()> {
     let mut sizes = Dims::from_slice(query);
     sizes.pop();
-    expect_sizes(logsumexp, &sizes)?;
+    expect_operand("logsumexp", logsumexp, &sizes)?;
     sizes.extend(value.last().copied());
-    expect_sizes(out, &sizes)
+    expect_operand("out", out, &sizes)
 }
 
 /// Ranges of at most `length` numbers that together are those below `count`.

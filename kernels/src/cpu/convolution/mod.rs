@@ -21,7 +21,7 @@ use opsmith_runtime::{DType, Dims, Element, Error, Result, Scratch, View, ViewMu
 use super::lanes::{computed, with_computed};
 use super::linalg::Multiply;
 use super::rounded::held;
-use super::strides::expect_sizes;
+use super::strides::expect_operand;
 use crate::window::{MOST, Window, spatial_sizes};
 pub(crate) use columns::Sliding;
 use implicit::Implicit;
@@ -245,7 +245,7 @@ impl Plan {
         let positions = window.output_sizes(large_places, false)?;
         // A transposed convolution may leave places at the end that no position reaches.
         if !transposed || (0..MOST).any(|dim| small_places[dim] > positions[dim]) {
-            expect_sizes(&small_places, &positions)?;
+            expect_operand("an operand", &small_places, &positions)?;
         }
         Ok(Plan {
             sliding: Sliding { window, input: large_places, output: small_places },

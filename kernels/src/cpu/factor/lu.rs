@@ -6,6 +6,7 @@ use super::matrix::{Mat, add_scaled};
 use super::number::Field;
 use super::stack::Stack;
 use super::{BLOCK, expect_square, triangular};
+use crate::cpu::strides::expect_operand;
 
 /// The factors of `P A = L U` in one matrix, the ones on the diagonal of `L` left out; `pivots` has the row, counted from 1,
 /// that each row was exchanged with, `info` the first zero on the diagonal of `U`, counted from 1, or 0.
@@ -58,15 +59,9 @@ pub fn lu_solve<T: Field>(
     let right = Stack::of(&b)?.expanded(out.outer())?;
     let factors = Stack::of(&lu)?.expanded(out.outer())?;
     let pivots = Stack::of_vectors(&pivots)?.expanded(out.outer())?;
-    super::super::strides::expect_sizes(
-        &[right.rows as i64, right.columns as i64, factors.rows as i64, pivots.columns as i64],
-        &[
-            out.rows as i64,
-            out.columns as i64,
-            if left { out.rows } else { out.columns } as i64,
-            factors.rows as i64,
-        ],
-    )?;
+    expect_operand("B", &right.sides(), &out.sides())?;
+    expect_operand("LU", &factors.sides()[..1], &[if left { out.rows } else { out.columns } as i64])?;
+    expect_operand("pivots", &[pivots.columns as i64], &factors.sides()[..1])?;
     if out.rows * out.columns == 0 {
         return Ok(());
     }

@@ -22,6 +22,11 @@ pub(super) struct Stack<'a, T> {
 }
 
 impl<'a, T: Element> Stack<'a, T> {
+    /// The rows and columns of each matrix.
+    pub fn sides(&self) -> [i64; 2] {
+        [self.rows as i64, self.columns as i64]
+    }
+
     /// The matrices of a tensor.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use super::matrix::{Mat, add_scaled};
 use super::number::Field;
 use super::stack::Stack;
 use super::{BLOCK, expect_square};
+use crate::cpu::strides::expect_operand;
 
 /// The solution `X` of `A X = B`, or of `X A = B` unless `left`, with the upper or lower triangle of each matrix `A`, whose
 /// diagonal is taken for ones if `unitriangular`. Stacks broadcast to that of the result.
@@ -24,10 +25,8 @@ pub fn solve_triangular<T: Field>(
     let out = Stack::of_output(&mut out)?;
     let (matrices, right) =
         (Stack::of(&self_)?.expanded(out.outer())?, Stack::of(&b)?.expanded(out.outer())?);
-    super::super::strides::expect_sizes(
-        &[right.rows as i64, right.columns as i64, matrices.rows as i64],
-        &[out.rows as i64, out.columns as i64, if left { out.rows } else { out.columns } as i64],
-    )?;
+    expect_operand("B", &right.sides(), &out.sides())?;
+    expect_operand("self", &matrices.sides()[..1], &[if left { out.rows } else { out.columns } as i64])?;
     if out.rows * out.columns == 0 {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use opsmith_runtime::{Element, Error, Result, Scratch};
 
 use crate::cpu::float::Float;
 use crate::cpu::rounded::Rounded;
-use crate::cpu::strides::expect_sizes;
+use crate::cpu::strides::expect_operand;
 
 /// A weight and its derivatives, by order; those of higher orders are zero.
 type Slopes<T> = [Rounded<T>; 4];
@@ -98,7 +98,7 @@ impl Sampler {
             2 => Outside::Mirror,
             other => return Err(Error::value(format!("there is no padding {other}"))),
         };
-        expect_sizes(out, &[samples, channels, rows, columns])?;
+        expect_operand("an operand", out, &[samples, channels, rows, columns])?;
         Ok(Sampler {
             channels: channels as usize,
             size: [height, width],

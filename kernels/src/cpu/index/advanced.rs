@@ -8,7 +8,7 @@ use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, View
 
 use super::wrapped;
 use crate::cpu::copy::{copy_row, join_row, prefetch};
-use crate::cpu::strides::{broadcast_strides, expect_sizes};
+use crate::cpu::strides::{broadcast_strides, expect_operand};
 use crate::infer::{Indexed, Placed, check_mask, indexed, is_mask};
 
 /// The elements of `self` at the indices: `x[[0, 1], [2, 0]]` is `[x[0][2], x[1][0]]`.
@@ -172,7 +172,7 @@ impl<'a> Places<'a> {
 
     /// The same places in the data and in a view of the result's shape.
     fn against(&self, sizes: &[i64], strides: &[i64]) -> Result<Paths> {
-        expect_sizes(sizes, &self.result.sizes)?;
+        expect_operand("an operand", sizes, &self.result.sizes)?;
         let Placed { start, kept, .. } = &self.result.placed;
         let (start, end) = (*start, *start + self.result.broadcast.len());
         let walk = axes(&self.result.broadcast, [&strides[start..end]], |_| true);

@@ -5,7 +5,7 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
-use crate::cpu::strides::expect_sizes;
+use crate::cpu::strides::{expect_operand, expect_sizes};
 
 /// The bags, and which rows are in them.
 struct Bags {
@@ -124,7 +124,7 @@ pub(crate) fn check_weights(mode: i64, weights: &[i64], indices: &[i64]) -> Resu
     if mode != 0 {
         return Err(Error::value("only sums can weigh their rows"));
     }
-    expect_sizes(weights, indices)
+    expect_operand("per_sample_weights", weights, indices)
 }
 
 fn factors<T: Element<Compute: Arithmetic>>(
@@ -163,7 +163,7 @@ pub fn embedding_bag_dense_backward<T: Element<Compute: Ordered>>(
         return Err(Error::shape(format!("the gradient must be a matrix, got {}", ShapeText(grad.sizes()))));
     };
     expect_sizes(out.sizes(), &[num_weights, width])?;
-    expect_sizes(offset2bag.sizes(), indices.sizes())?;
+    expect_operand("offset2bag", offset2bag.sizes(), indices.sizes())?;
     let factors = factors(&per_sample_weights, &indices, mode)?;
     let (width_, grads) = (width as usize, grad.to_contiguous());
     let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());
@@ -231,7 +231,7 @@ pub fn embedding_bag_per_sample_weights_backward<T: Element<Compute: Arithmetic>
         0 => Bags::new(indices.numel(), &offsets, false)?.of_index,
         _ => offset2bag.iter().collect(),
     };
-    expect_sizes(&[of_index.len() as i64], indices.sizes())?;
+    expect_operand("offset2bag", &[of_index.len() as i64], indices.sizes())?;
     let (width, grads, table) = (width as usize, grad.to_contiguous(), weight.to_contiguous());
     let mut products = Scratch::with_capacity(indices.numel());
     for (index, bag) in indices.iter().zip(of_index.iter().copied()) {

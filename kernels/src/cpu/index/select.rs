@@ -12,7 +12,7 @@ use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewM
 use super::checked;
 use crate::cpu::copy::{copy_into, copy_row, join_row, prefetch};
 use crate::cpu::fill::fill_with;
-use crate::cpu::strides::expect_sizes;
+use crate::cpu::strides::{expect_operand, expect_sizes};
 
 /// Slices of `self` at the indices, along a dimension: rows `[2, 0]` of a matrix.
 ///
@@ -228,10 +228,10 @@ pub fn embedding_dense_backward<T: Element<Compute: Arithmetic>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let (rows, row) = table(out.sizes(), out.strides())?;
-    expect_sizes(&[rows.size], &[num_weights])?;
+    expect_operand("num_weights", &[rows.size], &[num_weights])?;
     let mut sizes: Dims = indices.sizes().into();
     sizes.push(row.size);
-    expect_sizes(grad_output.sizes(), &sizes)?;
+    expect_operand("grad_output", grad_output.sizes(), &sizes)?;
     fill_with(&mut out, T::default());
     let mut uses = Scratch::filled(0u32, if scale_grad_by_freq { rows.size as usize } else { 0 });
     for index in indices.iter() {

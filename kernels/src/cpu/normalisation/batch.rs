@@ -8,7 +8,7 @@ use super::layer::{asked, write_if};
 use super::{Real, factors, total};
 use crate::cpu::copy::with_slice;
 use crate::cpu::simd::widest;
-use crate::cpu::strides::expect_sizes;
+use crate::cpu::strides::{expect_operand, expect_sizes};
 
 /// The running mean and variance, where they are kept.
 type Running<C> = (Option<Scratch<C>>, Option<Scratch<C>>);
@@ -135,7 +135,7 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
     mut grad_bias: ViewMut<'_, T>,
 ) -> Result<()> {
     let channels = Channels::new(input.sizes())?;
-    expect_sizes(grad_out.sizes(), input.sizes())?;
+    expect_operand("grad_out", grad_out.sizes(), input.sizes())?;
     let saved = (factor(&save_mean, &channels)?, factor(&save_invstd, &channels)?);
     let (mean, invstd) = match (train, saved) {
         (true, (Some(mean), Some(invstd))) => (mean, invstd),

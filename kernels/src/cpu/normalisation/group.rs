@@ -8,7 +8,7 @@ use super::layer::{asked, write_if};
 use super::{Real, factors, gradient_of_row, statistics, total, widen};
 use crate::cpu::copy::with_slice;
 use crate::cpu::simd::widest;
-use crate::cpu::strides::expect_sizes;
+use crate::cpu::strides::{expect_operand, expect_sizes};
 
 /// Sizes of a grouped input: `samples` times `groups` rows of `channels` times `places` elements.
 pub(crate) struct Groups {
@@ -122,8 +122,8 @@ pub fn native_group_norm_backward<T: Element<Compute: Real>>(
     mut grad_bias: ViewMut<'_, T>,
 ) -> Result<()> {
     let groups = Groups::new(input.numel(), N, C, HxW, group)?;
-    expect_sizes(grad_out.sizes(), input.sizes())?;
-    expect_sizes(&[mean.numel() as i64], &[(groups.samples * groups.groups) as i64])?;
+    expect_operand("grad_out", grad_out.sizes(), input.sizes())?;
+    expect_operand("mean", &[mean.numel() as i64], &[(groups.samples * groups.groups) as i64])?;
     let weight = factors(weight.as_ref(), groups.all_channels(), "weight")?;
     let (grads, elements) = (grad_out.to_contiguous(), input.to_contiguous());
     let mut weight_sums = Scratch::filled(T::Compute::ZERO, groups.all_channels());

@@ -9,7 +9,7 @@ use super::rows::{Statistics, add_to_factors, gradient, normalise, statistics_of
 use super::{Real, factors};
 use crate::cpu::copy::with_slice;
 use crate::cpu::lanes::{computed, with_computed};
-use crate::cpu::strides::expect_sizes;
+use crate::cpu::strides::{expect_operand, expect_sizes};
 
 /// `(x - mean) * rstd * weight + bias` over the last dimensions, which `normalized_shape` gives; also
 /// each row's mean and `rstd`, 1 / √(variance + eps). Wants `input` contiguous.
@@ -227,7 +227,7 @@ impl<C: Real> Rows<C> {
         [of_input, of_factors]: [bool; 2],
         mut grad_input: ViewMut<'_, impl Element<Compute = C>>,
     ) -> Result<[Scratch<C>; 2]> {
-        expect_sizes(grad_out.sizes(), input.sizes())?;
+        expect_operand("grad_out", grad_out.sizes(), input.sizes())?;
         if of_input {
             expect_sizes(grad_input.sizes(), input.sizes())?;
         } else {

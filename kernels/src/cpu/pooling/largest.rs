@@ -6,7 +6,7 @@ use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 use super::{Planes, Range, Ranges};
 use crate::cpu::copy::with_slice;
 use crate::cpu::simd;
-use crate::cpu::strides::expect_sizes;
+use crate::cpu::strides::{expect_operand, expect_sizes};
 use crate::window::{MOST, Window, spatial_sizes};
 
 /// The largest elements of windows over the last two dimensions, and their positions in their planes,
@@ -253,7 +253,7 @@ fn max_pool_backward<T: Element<Compute: Arithmetic>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), input_sizes)?;
-    expect_sizes(indices.sizes(), grad.sizes())?;
+    expect_operand("indices", indices.sizes(), grad.sizes())?;
     let plane = spatial_sizes(input_sizes, spatial)?.iter().product::<i64>();
     let positions = spatial_sizes(grad.sizes(), spatial)?.iter().product::<i64>().max(1);
     let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());

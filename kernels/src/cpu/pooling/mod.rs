@@ -8,7 +8,7 @@ pub(super) mod largest;
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Result, Scratch, View};
 
-use super::strides::expect_sizes;
+use super::strides::expect_operand;
 use crate::window::{MOST, Window, spatial_sizes, with_spatial};
 
 pub(crate) use average::refuse_zero;
@@ -146,7 +146,7 @@ impl Planes {
 
     fn new(sizes: &[i64], spatial: usize, ranges: Ranges, out_sizes: &[i64]) -> Result<Planes> {
         let output = std::array::from_fn(|dim| ranges.dims[dim].len() as i64);
-        expect_sizes(out_sizes, &with_spatial(sizes, spatial, output))?;
+        expect_operand("an operand", out_sizes, &with_spatial(sizes, spatial, output))?;
         let count = sizes[..sizes.len() - spatial].iter().product::<i64>() as usize;
         Ok(Planes { ranges, count })
     }

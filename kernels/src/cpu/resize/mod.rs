@@ -37,7 +37,7 @@ impl<C: Arithmetic> Grid<C> {
         scales: &[f64],
     ) -> Result<Grid<C>> {
         let output_size = output.get(2..).unwrap_or(&[]);
-        super::strides::expect_sizes(output, &resized(input, output_size, scales)?)?;
+        super::strides::expect_operand("an operand", output, &resized(input, output_size, scales)?)?;
         let (spatial, mode) = (output_size.len(), Mode::of(mode));
         let axes = std::array::from_fn(|dim| {
             let Some(dim) = (dim + spatial).checked_sub(MOST) else { return Axis::none() };

@@ -4,8 +4,8 @@ use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
 use super::stack::{Kernel, Launch, Memory, Part, Refused};
-use crate::cpu::expect_sizes;
 use crate::cpu::factor::{expect_square, not_positive, not_regular};
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::device::MATRICES;
 
 static PROGRAM: DeviceProgram =
@@ -62,7 +62,8 @@ pub fn solve_triangular(
 /// Refuses a system whose sides differ.
 fn expect_system(matrix: &[i64], right: &[i64], out: &[i64], left: bool) -> Result<()> {
     let ([n, _], [rows, columns], [out_rows, out_columns]) = (sides(matrix), sides(right), sides(out));
-    expect_sizes(&[rows, columns, n], &[out_rows, out_columns, if left { out_rows } else { out_columns }])
+    expect_operand("B", &[rows, columns], &[out_rows, out_columns])?;
+    expect_operand("the matrix", &[n], &[if left { out_rows } else { out_columns }])
 }
 
 /// The lower triangular `L` of `A = L Lᴴ`; with `upper`, `Lᴴ` from the upper triangle. `info` is 0, or the order of the first
@@ -144,7 +145,11 @@ pub fn lu_solve(
     let dtype = lu.dtype();
     expect_square(lu.sizes())?;
     expect_system(lu.sizes(), b.sizes(), out.sizes(), left)?;
-    expect_sizes(&pivots.sizes()[pivots.sizes().len().saturating_sub(1)..], &sides(lu.sizes())[..1])?;
+    expect_operand(
+        "pivots",
+        &pivots.sizes()[pivots.sizes().len().saturating_sub(1)..],
+        &sides(lu.sizes())[..1],
+    )?;
     let launch = Launch {
         kernel: kernel(3, "lu_solve"),
         dtype,

@@ -4,8 +4,8 @@ use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Dims, Result, Scalar};
 
 use super::lead::{Along, How, Kind, Led, Operand, SUM, gather_at, input, output, without};
-use crate::cpu::expect_sizes;
 use crate::cpu::index::{check_joined, check_list, table};
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::cuda::moves::{Part, copy, fill};
 
 /// Slices of `self` at the indices, along a dimension: rows `[2, 0]` of a matrix.
@@ -145,8 +145,8 @@ pub fn embedding_dense_backward(
 ) -> Result<()> {
     let dtype = grad_output.dtype();
     let (rows, row) = table(out.sizes(), out.strides())?;
-    expect_sizes(&[rows.size], &[num_weights])?;
-    expect_sizes(grad_output.sizes(), &with_last(indices.sizes(), row.size))?;
+    expect_operand("num_weights", &[rows.size], &[num_weights])?;
+    expect_operand("grad_output", grad_output.sizes(), &with_last(indices.sizes(), row.size))?;
     let whole = Part { sizes: out.sizes(), strides: out.strides(), offset: 0 };
     if out.numel() > 0 {
         // SAFETY: the whole output.

@@ -4,8 +4,8 @@ use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 
 use super::channels::{Channels, Given};
 use super::{address_of, factor, output, write};
-use crate::cpu::expect_sizes;
 use crate::cpu::normalisation::{self, CHANNEL_FACTOR, asked, expect_count, no_running_statistics};
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::cuda::scratch::{Dense, DenseMut};
 
 /// `(x - mean) * invstd * weight + bias` for each channel, the second dimension; also the means and
@@ -173,7 +173,7 @@ pub fn native_batch_norm_backward(
     grad_bias: DeviceViewMut<'_>,
 ) -> Result<()> {
     let mut channels = channels_of(&input)?;
-    expect_sizes(grad_out.sizes(), input.sizes())?;
+    expect_operand("grad_out", grad_out.sizes(), input.sizes())?;
     let count = channels.norm.channels as usize;
     let of_channels = |view: &Option<_>| factor(view.as_ref(), count, CHANNEL_FACTOR);
     let saved = (of_channels(&save_mean)?, of_channels(&save_invstd)?);

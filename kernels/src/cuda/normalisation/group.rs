@@ -5,8 +5,8 @@ use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 
 use super::channels::{Channels, Given};
 use super::{address_of, factor, output, write};
-use crate::cpu::expect_sizes;
 use crate::cpu::normalisation::{Groups, asked, expect_count};
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::cuda::scratch::{Dense, DenseMut};
 
 /// `(x - mean) * rstd * weight + bias` over each group of channels of each sample; also each group's
@@ -79,9 +79,9 @@ pub fn native_group_norm_backward(
     grad_bias: DeviceViewMut<'_>,
 ) -> Result<()> {
     let groups = Groups::new(input.numel(), N, C, HxW, group)?;
-    expect_sizes(grad_out.sizes(), input.sizes())?;
-    expect_sizes(&[mean.numel() as i64], &[(groups.samples * groups.groups) as i64])?;
-    expect_sizes(rstd.sizes(), mean.sizes())?;
+    expect_operand("grad_out", grad_out.sizes(), input.sizes())?;
+    expect_operand("mean", &[mean.numel() as i64], &[(groups.samples * groups.groups) as i64])?;
+    expect_operand("rstd", rstd.sizes(), mean.sizes())?;
     let weight = factor(weight.as_ref(), groups.all_channels(), "weight")?;
     let of_input = output(asked(output_mask, 0), grad_input)?;
     let of_weight = output(asked(output_mask, 1), grad_weight)?;

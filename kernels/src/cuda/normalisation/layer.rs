@@ -8,8 +8,8 @@ use opsmith_runtime::backend::Grid;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Error, Result};
 
 use super::{address_of, factor, output, write};
-use crate::cpu::expect_sizes;
 use crate::cpu::normalisation::{asked, expect_count, least_eps, too_few_statistics, width};
+use crate::cpu::{expect_operand, expect_sizes};
 use crate::cuda::scratch::{Dense, DenseMut, Room};
 use crate::device::{LAYER_NORM_HEADERS, Normalisation, Shape};
 
@@ -231,7 +231,7 @@ impl Rows {
         grad_input: DeviceViewMut<'_>,
         [grad_weight, grad_bias]: [Option<DeviceViewMut<'_>>; 2],
     ) -> Result<()> {
-        expect_sizes(grad_out.sizes(), input.sizes())?;
+        expect_operand("grad_out", grad_out.sizes(), input.sizes())?;
         if wanted[0] {
             expect_sizes(grad_input.sizes(), input.sizes())?;
         }

@@ -13,9 +13,9 @@ use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, ErrorKind, Result, ShapeText};
 use opsmith_runtime::tensor::Tensor;
 
-use crate::errors::unsupported;
 use crate::expression::Formula;
-use crate::model::{InputKind, Model, Range};
+use crate::model::{InputKind, Model};
+use crate::sizes::{self, ProgramSize};
 
 /// An input that each run gets.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,24 +28,6 @@ pub struct ProgramInput {
     pub sizes: Vec<ProgramSize>,
 }
 
-/// A size of an input.
-#[derive(Clone, PartialEq, Debug)]
-pub enum ProgramSize {
-    /// A number.
-    Fixed(i64),
-    /// A size that differs from run to run; equal names are equal sizes.
-    Symbol {
-        /// Its name, or the formula of a symbol: `2*s0`.
-        name: String,
-        /// A divisor of all its values.
-        multiple_of: i64,
-        /// Its least value.
-        least: i64,
-        /// Its greatest value; `None` if there is no bound.
-        most: Option<i64>,
-    },
-}
-
 impl fmt::Display for ProgramInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self
@@ -53,7 +35,7 @@ impl fmt::Display for ProgramInput {
             .iter()
             .map(|size| match size {
                 ProgramSize::Fixed(size) => size.to_string(),
-                ProgramSize::Symbol { name, .. } => name.clone(),
+                ProgramSize::Symbol { name, .. } | ProgramSize::Sum { name, .. } => name.clone(),
             })
             .collect();
         write!(f, "{}: {} ({})", self.name, self.dtype, sizes.join(", "))
@@ -71,6 +53,9 @@ impl ProgramInput {
                 least: *least,
                 most: *most,
             },
+            Dim::Sum { terms, plus } => {
+                ProgramSize::Sum { name: dim.to_string(), terms: terms.clone(), plus: *plus }
+            }
             Dim::Unknown | Dim::AnyRank => unreachable!("a model names its sizes"),
         };
         let name = spec.name.clone().unwrap_or_default();
@@ -84,35 +69,34 @@ impl ProgramInput {
             ProgramSize::Symbol { name, multiple_of, least, most } => {
                 Dim::Symbol { name: name.clone(), multiple_of: *multiple_of, least: *least, most: *most }
             }
+            ProgramSize::Sum { terms, plus, .. } => Dim::Sum { terms: terms.clone(), plus: *plus },
         };
         InputSpec::new(self.dtype, self.sizes.iter().map(dim)).named(self.name.clone()).on(device)
+    }
+}
+
+/// The dtype and the sizes of an input that each run gets.
+fn given(kind: &InputKind) -> Option<(DType, &[Formula])> {
+    match kind {
+        InputKind::Tensor(spec) => Some((spec.dtype, &spec.sizes)),
+        InputKind::Number(dtype) => Some((*dtype, &[])),
+        InputKind::Weight { .. } | InputKind::Value(_) => None,
     }
 }
 
 /// The inputs of each run, in the order of the program's; and the mistakes of their sizes.
 pub(crate) fn of(model: &Model) -> (Vec<ProgramInput>, Vec<Error>) {
     let (mut inputs, mut mistakes) = (Vec::new(), Vec::new());
-    let mut formulas: BTreeMap<&str, &Formula> = BTreeMap::new();
+    let formulas = model.inputs.iter().filter_map(|input| given(&input.kind)).flat_map(|(_, sizes)| sizes);
+    let mut solved = sizes::sizes(&formulas.collect::<Vec<_>>(), &model.ranges).into_iter();
     for input in &model.inputs {
-        let (dtype, given): (DType, &[Formula]) = match &input.kind {
-            InputKind::Tensor(spec) => (spec.dtype, &spec.sizes),
-            InputKind::Number(dtype) => (*dtype, &[]),
-            InputKind::Weight { .. } | InputKind::Value(_) => continue,
-        };
+        let Some((dtype, given)) = given(&input.kind) else { continue };
         let mut sizes = Vec::with_capacity(given.len());
-        for (dim, formula) in given.iter().enumerate() {
-            let place = || format!("dimension {dim} of input `{}`", input.name);
-            let known = formula.symbols().into_iter().find_map(|symbol| formulas.get(symbol).copied());
-            match size(formula, known, &model.ranges) {
-                Ok(size) => sizes.push(size),
-                Err(error) => {
-                    mistakes.push(error.with_note(format!("for {}", place())));
-                    sizes.push(ProgramSize::Fixed(0));
-                }
-            }
-            formula.symbols().into_iter().for_each(|symbol| {
-                formulas.entry(symbol).or_insert(formula);
-            });
+        for (dim, size) in solved.by_ref().take(given.len()).enumerate() {
+            sizes.push(size.unwrap_or_else(|error| {
+                mistakes.push(error.with_note(format!("for dimension {dim} of input `{}`", input.name)));
+                ProgramSize::Fixed(0)
+            }));
         }
         inputs.push(ProgramInput { name: input.name.clone(), dtype, sizes });
     }
@@ -153,6 +137,12 @@ pub(crate) fn unified(inputs: &[ProgramInput], a: &str, b: &str) -> Option<Vec<P
         ProgramSize::Symbol { name, .. } if name == a || name == b => {
             ProgramSize::Symbol { name: a.to_owned(), multiple_of: multiple, least, most }
         }
+        ProgramSize::Sum { name, terms, plus } => {
+            let renamed = |(factor, name): &(i64, String)| {
+                (*factor, if name == b { a.to_owned() } else { name.clone() })
+            };
+            ProgramSize::Sum { name: name.clone(), terms: terms.iter().map(renamed).collect(), plus: *plus }
+        }
         other => other.clone(),
     };
     let unified = |input: &ProgramInput| ProgramInput {
@@ -160,50 +150,6 @@ pub(crate) fn unified(inputs: &[ProgramInput], a: &str, b: &str) -> Option<Vec<P
         ..input.clone()
     };
     Some(inputs.iter().map(unified).collect())
-}
-
-/// A size, given another formula of the same symbol.
-///
-/// # Errors
-/// If the symbol has no bounds, or several formulas of it are sizes.
-fn size(formula: &Formula, known: Option<&Formula>, ranges: &BTreeMap<String, Range>) -> Result<ProgramSize> {
-    if let Formula::Integer(number) = formula {
-        return match number {
-            0.. => Ok(ProgramSize::Fixed(*number)),
-            _ => Err(Error::shape(format!("a size is {number}"))),
-        };
-    }
-    let symbols = formula.symbols();
-    let symbol = match symbols.first() {
-        Some(symbol) if symbols.len() == 1 => *symbol,
-        _ => return Err(unsupported(format!("a size of several symbols, {formula},"))),
-    };
-    let Some(range) = ranges.get(symbol) else {
-        return Err(Error::graph(format!("the symbol `{symbol}` has no bounds"))
-            .with_help("the program is damaged: each symbol has a row in `range_constraints`"));
-    };
-    if known.is_some_and(|known| known != formula) {
-        let known = known.map_or(String::new(), Formula::to_string);
-        return Err(unsupported(format!("a program with the sizes {known} and {formula} of inputs"))
-            .with_help("export the program with only one of them dynamic"));
-    }
-    let at = |steps: i64| {
-        let value = range.least.checked_add(steps)?;
-        formula.evaluate(&|_| Some(value))
-    };
-    let beyond =
-        || Error::graph(format!("the size {formula} has no value for a `{symbol}` within its bounds"));
-    let least = at(0).ok_or_else(beyond)?;
-    let step = at(1).ok_or_else(beyond)?.saturating_sub(least);
-    let most = range.most.map(|most| formula.evaluate(&|_| Some(most)).ok_or_else(beyond)).transpose()?;
-    let linear =
-        (2..5).all(|steps| at(steps) == step.checked_mul(steps).and_then(|more| least.checked_add(more)));
-    // A multiple is checked when a program runs; another remainder could not be.
-    if !linear || step < 1 || step > 1 && least % step != 0 || least < 0 {
-        return Err(unsupported(format!("a size {formula} of an input"))
-            .with_help("export the program with sizes that are symbols or multiples of one"));
-    }
-    Ok(ProgramSize::Symbol { name: formula.to_string(), multiple_of: step, least, most })
 }
 
 /// Checks tensors for a run.
@@ -256,8 +202,42 @@ pub(crate) fn check<T: Borrow<Tensor>>(inputs: &[ProgramInput], given: &[T], dev
                         ));
                     }
                 }
+                // The sizes that determine it may follow.
+                ProgramSize::Sum { .. } => {}
             }
         }
+    }
+    let value = |name: &str| values.get(name).map(|(value, ..)| *value);
+    inputs.iter().zip(given).try_for_each(|(input, tensor)| check_sums(input, tensor.borrow(), &value))
+}
+
+/// Checks the sizes that others determine.
+///
+/// # Errors
+/// If one differs.
+fn check_sums(input: &ProgramInput, tensor: &Tensor, value: &dyn Fn(&str) -> Option<i64>) -> Result<()> {
+    for (dim, (size, given)) in input.sizes.iter().zip(tensor.shape()).enumerate() {
+        let ProgramSize::Sum { name, terms, plus } = size else { continue };
+        let sum = terms
+            .iter()
+            .try_fold(*plus, |sum, (factor, name)| sum.checked_add(factor.checked_mul(value(name)?)?));
+        if sum == Some(*given) {
+            continue;
+        }
+        let of: Vec<String> = terms
+            .iter()
+            .map(|(_, name)| {
+                format!("`{name}` = {}", value(name).map_or("?".to_owned(), |size| size.to_string()))
+            })
+            .collect();
+        let text = format!(
+            "input `{}` has the shape {}: dimension {dim}, `{name}`, is {given}, not {}, for {}",
+            input.name,
+            ShapeText(tensor.shape()),
+            sum.map_or("any size".to_owned(), |sum| sum.to_string()),
+            of.join(", ")
+        );
+        return Err(Error::shape(text).with_help(format!("the program takes {input}")));
     }
     Ok(())
 }

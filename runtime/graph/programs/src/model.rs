@@ -10,6 +10,7 @@ use opsmith_core::DType;
 use opsmith_runtime::arg::Value;
 
 use crate::expression::Formula;
+use crate::outputs::OutputRole;
 
 /// The number of a value in a block.
 pub(crate) type Slot = usize;
@@ -72,9 +73,19 @@ pub(crate) struct TensorSpec {
 /// A result of a run.
 pub(crate) enum Output {
     /// A value that the caller gets.
-    User(Argument),
+    User { value: Argument, role: OutputRole },
     /// A value that is written to a weight, by its number among the inputs, or to a tensor of the caller.
     Write { input: usize, value: Slot },
+}
+
+impl Output {
+    /// The role of a result that the caller gets: `None` for writes, and for one that is `None` in Python.
+    pub fn role(&self) -> Option<OutputRole> {
+        match self {
+            Output::User { value: Argument::Value(Value::None), .. } | Output::Write { .. } => None,
+            Output::User { role, .. } => Some(role.clone()),
+        }
+    }
 }
 
 /// Nodes in execution order, with values of their own.

@@ -24,6 +24,7 @@ use crate::form::{self, Built, Form};
 use crate::inputs::{self, ProgramInput};
 use crate::lower;
 use crate::models::{self, Member};
+use crate::outputs::ProgramOutput;
 use crate::ranges;
 use crate::schema;
 use crate::source::{self, Replaying, Source};
@@ -133,6 +134,11 @@ impl Program {
     /// The inputs of each run, in order.
     pub fn inputs(&self) -> &[ProgramInput] {
         &self.inputs
+    }
+
+    /// The results of each run, in order.
+    pub fn outputs(&self) -> Vec<ProgramOutput> {
+        self.source.outputs()
     }
 
     /// The parameters, buffers and constants by their names in the module or model.

@@ -4,7 +4,8 @@
 //! that a program is traced only at sizes that it accepts. The conditions themselves are evaluated for each run.
 
 use crate::conditions;
-use crate::inputs::{ProgramInput, ProgramSize};
+use crate::inputs::ProgramInput;
+use crate::sizes::ProgramSize;
 
 /// Sizes that are tried before a symbol is narrowed.
 const TRIED: [i64; 9] = [2, 3, 5, 6, 7, 11, 64, 1023, 4096];
@@ -25,7 +26,7 @@ pub(crate) fn narrow(inputs: &mut [ProgramInput], guards: &[String], example: &d
                     ProgramSize::Fixed(size) => Some(*size),
                     ProgramSize::Symbol { name: known, .. } if *known == name => Some(value),
                     // A condition on several symbols bounds none of them alone.
-                    ProgramSize::Symbol { .. } => None,
+                    ProgramSize::Symbol { .. } | ProgramSize::Sum { .. } => None,
                 }
             };
             guards.iter().all(|guard| conditions::holds(guard, &size) != Some(false))

@@ -16,8 +16,9 @@ use opsmith_runtime::tensor::Tensor;
 use crate::checkpoint::Checkpoint;
 use crate::errors::{ProgramErrors, unsupported};
 use crate::inputs;
-use crate::model::{InputKind, Model, WeightKind};
+use crate::model::{InputKind, Model, Output, WeightKind};
 use crate::operators;
+use crate::outputs::{OutputRole, ProgramOutput};
 use crate::replay::Replay;
 
 /// The program of a file.
@@ -113,6 +114,23 @@ impl Source {
             }
         }
         Ok(())
+    }
+
+    /// The results of each run, in order.
+    pub fn outputs(&self) -> Vec<ProgramOutput> {
+        let named = match self {
+            Source::Onnx(model) => model.output_names().to_vec(),
+            Source::Exported { .. } => Vec::new(),
+        };
+        let roles: Vec<OutputRole> = match self {
+            Source::Exported { model, .. } => model.outputs.iter().filter_map(Output::role).collect(),
+            Source::Onnx(_) => vec![OutputRole::Result; named.len()],
+        };
+        let output = |(number, role)| {
+            let name = named.get(number).cloned().unwrap_or_else(|| format!("out{number}"));
+            ProgramOutput { name, role }
+        };
+        roles.into_iter().enumerate().map(output).collect()
     }
 
     /// Conditions on inputs, in Python.

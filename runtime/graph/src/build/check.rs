@@ -64,37 +64,32 @@ impl InferredCalls {
 
 /// The metas of inputs. Sizes of one name are one symbol; those without a name stay unknown.
 fn inputs(specs: &[InputSpec], inference: &mut CallInference) -> Vec<Meta> {
-    let mut named: HashMap<&str, Size> = HashMap::new();
-    let mut metas = Vec::with_capacity(specs.len());
-    for spec in specs {
-        let mut sizes = Vec::with_capacity(spec.dims.len());
-        for dim in &spec.dims {
-            sizes.push(match dim {
-                Dim::Fixed(size) => Size::Const(*size),
-                Dim::Unknown | Dim::AnyRank => Size::Unknown,
-                Dim::Symbol { name, multiple_of, least, most } => {
-                    let symbols = &mut inference.context.symbols;
-                    let size = match named.get(name.as_str()) {
-                        Some(size) => size.clone(),
-                        None => {
-                            let symbol =
-                                symbols.named(name, *least, *most).unwrap_or_else(|_| symbols.fresh());
-                            named.entry(name).or_insert(Size::from(symbol)).clone()
-                        }
-                    };
-                    inference.context.declare_multiple(&size, *multiple_of);
-                    inference.skip_guards();
-                    size
-                }
-            });
-        }
+    let named = named(specs, inference);
+    // A sum of a size that no dimension is stays unknown.
+    let symbol = |name: &str| named.get(name).cloned().unwrap_or(Size::Unknown);
+    let meta = |spec: &InputSpec| {
         let shape = match spec.is_of_any_rank() {
             true => Shape::UnknownRank,
-            false => sizes.into_iter().collect(),
+            false => spec.dims.iter().map(|dim| dim.size(&symbol)).collect(),
         };
-        metas.push(Meta { device: spec.device, ..Meta::new(spec.dtype, shape) });
+        Meta { device: spec.device, ..Meta::new(spec.dtype, shape) }
+    };
+    specs.iter().map(meta).collect()
+}
+
+/// The symbol of each named size.
+fn named<'a>(specs: &'a [InputSpec], inference: &mut CallInference) -> HashMap<&'a str, Size> {
+    let mut named: HashMap<&str, Size> = HashMap::new();
+    for dim in specs.iter().flat_map(|spec| &spec.dims) {
+        let Dim::Symbol { name, multiple_of, least, most } = dim else { continue };
+        let symbols = &mut inference.context.symbols;
+        let size = named.entry(name).or_insert_with(|| {
+            Size::from(symbols.named(name, *least, *most).unwrap_or_else(|_| symbols.fresh()))
+        });
+        inference.context.declare_multiple(size, *multiple_of);
+        inference.skip_guards();
     }
-    metas
+    named
 }
 
 /// The results visible to callers.

@@ -17,188 +17,23 @@ pub(crate) mod recorder;
 pub(crate) mod rng;
 pub(crate) mod sample_points;
 pub(crate) mod source;
+mod spec;
 pub(crate) mod specialize;
 mod unify;
 pub(crate) mod value_dependence;
 
-use opsmith_core::DType;
-use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::infer::symbolic::{Size, Symbol};
 use opsmith_runtime::internals::TensorInternals as _;
 use opsmith_runtime::op::Outputs;
 use opsmith_runtime::tensor::Tensor;
-use smallvec::SmallVec;
 
-use crate::ir::{Graph, SymbolicLayout, TensorId};
+use crate::ir::{Graph, TensorId};
 use generalize::merge;
 use recorder::{RawTrace, Stopped};
-use sample_points::{InputSymbol, Point};
+use sample_points::Point;
+pub(crate) use spec::input_name;
+pub use spec::{Dim, InputSpec};
 use specialize::{FixedSymbols, Tracing};
-
-/// The specification of an input: dtype, dimensions, device.
-#[derive(Clone, Debug)]
-pub struct InputSpec {
-    /// Its name, for messages and pictures.
-    pub name: Option<String>,
-    /// Its element type.
-    pub dtype: DType,
-    /// Its device.
-    pub device: Device,
-    /// Its sizes.
-    pub dims: Vec<Dim>,
-    /// Whether the function computes gradients with respect to it.
-    pub requires_grad: bool,
-}
-
-/// One size of an input.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Dim {
-    /// A number.
-    Fixed(i64),
-    /// A size that differs from run to run, independent of all others.
-    Unknown,
-    /// As the only dimension: any rank.
-    AnyRank,
-    /// A size that differs from run to run; equal names are equal sizes.
-    Symbol {
-        /// Its name.
-        name: String,
-        /// A divisor of all its values.
-        multiple_of: i64,
-        /// Its least value.
-        least: i64,
-        /// Its greatest value; `None` if there is no bound.
-        most: Option<i64>,
-    },
-}
-
-impl Dim {
-    /// A size that differs from run to run and is always a multiple of a number.
-    pub fn multiple(name: impl Into<String>, of: i64) -> Dim {
-        Dim::Symbol { name: name.into(), multiple_of: of.max(1), least: 0, most: None }
-    }
-
-    /// A size that differs from run to run between bounds, both inclusive: `Dim::between("length", 2, Some(16))`. The
-    /// function is traced within them, and a run at another size is an error.
-    pub fn between(name: impl Into<String>, least: i64, most: Option<i64>) -> Dim {
-        Dim::Symbol { name: name.into(), multiple_of: 1, least: least.max(0), most }
-    }
-}
-
-/// A number; −1 is an unknown size, and −2, alone, an unknown rank.
-impl From<i64> for Dim {
-    fn from(size: i64) -> Dim {
-        match size {
-            -1 => Dim::Unknown,
-            -2 => Dim::AnyRank,
-            size => Dim::Fixed(size),
-        }
-    }
-}
-
-impl From<&str> for Dim {
-    fn from(name: &str) -> Dim {
-        Dim::multiple(name, 1)
-    }
-}
-
-/// The name of an input, given or from its position.
-pub(crate) fn input_name(inputs: &[InputSpec], position: usize) -> String {
-    let given = inputs.get(position).and_then(|input| input.name.clone());
-    given.unwrap_or_else(|| format!("input{position}"))
-}
-
-impl InputSpec {
-    /// An input on the CPU: `InputSpec::new(DType::F32, ["batch".into(), 64.into()])`.
-    pub fn new(dtype: DType, dims: impl IntoIterator<Item = Dim>) -> InputSpec {
-        InputSpec {
-            name: None,
-            dtype,
-            device: Device::CPU,
-            dims: dims.into_iter().collect(),
-            requires_grad: false,
-        }
-    }
-
-    /// An input on the CPU of any rank, for [`super::GraphBuilder::open`].
-    pub fn of_any_rank(dtype: DType) -> InputSpec {
-        InputSpec::new(dtype, [Dim::AnyRank])
-    }
-
-    /// Whether it may have any rank.
-    pub fn is_of_any_rank(&self) -> bool {
-        self.dims == [Dim::AnyRank]
-    }
-
-    /// The same input with a name.
-    #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> InputSpec {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// The same input on a device.
-    #[must_use]
-    pub fn on(mut self, device: Device) -> InputSpec {
-        self.device = device;
-        self
-    }
-
-    /// The same input, with respect to which the function computes gradients.
-    #[must_use]
-    pub fn requiring_grad(mut self) -> InputSpec {
-        self.requires_grad = true;
-        self
-    }
-}
-
-impl InputSpec {
-    /// The row-major layout of the sizes, with the positions of the symbols.
-    pub(crate) fn layout(&self, symbols: &[InputSymbol]) -> SymbolicLayout {
-        let size = |dim: &Dim| match dim {
-            Dim::Fixed(size) => Size::Const(*size),
-            Dim::Unknown | Dim::AnyRank => Size::Unknown,
-            Dim::Symbol { name, .. } => {
-                let number = symbols.iter().position(|symbol| symbol.name == *name).unwrap_or(0);
-                Size::from(Symbol(number as u32))
-            }
-        };
-        let sizes: SmallVec<[Size; 4]> = self.dims.iter().map(size).collect();
-        let mut strides: SmallVec<[Size; 4]> = SmallVec::new();
-        let mut stride = Size::Const(1);
-        for size in sizes.iter().rev() {
-            strides.push(stride.clone());
-            stride = stride * size.clone();
-        }
-        strides.reverse();
-        SymbolicLayout { sizes, strides, offset: Size::Const(0) }
-    }
-}
-
-impl From<&Tensor> for InputSpec {
-    fn from(tensor: &Tensor) -> InputSpec {
-        InputSpec {
-            name: None,
-            dtype: tensor.dtype(),
-            device: tensor.device(),
-            dims: tensor.shape().iter().map(|size| Dim::Fixed(*size)).collect(),
-            requires_grad: tensor.requires_grad(),
-        }
-    }
-}
-
-impl From<&&Tensor> for InputSpec {
-    fn from(tensor: &&Tensor) -> InputSpec {
-        InputSpec::from(*tensor)
-    }
-}
-
-impl From<&InputSpec> for InputSpec {
-    fn from(spec: &InputSpec) -> InputSpec {
-        spec.clone()
-    }
-}
 
 /// The results that a traced function may return.
 pub trait IntoTensors {

@@ -109,6 +109,10 @@ pub(crate) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
             }
         }
     }
+    for (input, spec) in specs.iter().enumerate() {
+        check_sums(&spec.dims, &found)
+            .map_err(|error| error.with_note(format!("for input `{}`", input_name(specs, input))))?;
+    }
     // The traced sizes are multiples, too.
     const LARGEST: i64 = opsmith_runtime::layout::MAX_NUMEL >> 16;
     if let Some(symbol) = found.iter().find(|symbol| symbol.multiple_of > LARGEST) {
@@ -135,6 +139,21 @@ pub(crate) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
     Ok(found)
 }
 
+/// Rejects sums of sizes that no dimension has.
+fn check_sums(dims: &[Dim], symbols: &[InputSymbol]) -> Result<()> {
+    for dim in dims {
+        let Dim::Sum { terms, .. } = dim else { continue };
+        let unknown = terms.iter().find(|(_, name)| !symbols.iter().any(|symbol| symbol.name == *name));
+        if let Some((_, name)) = unknown {
+            return Err(Error::graph(format!(
+                "a size is a sum with `{name}`, which no dimension of an input is"
+            ))
+            .with_help("name a dimension so, or give the sum a name of its own"));
+        }
+    }
+    Ok(())
+}
+
 fn least_common_multiple(a: i64, b: i64) -> Result<i64> {
     let (mut x, mut y) = (a, b);
     while y != 0 {
@@ -158,15 +177,18 @@ pub(crate) fn names(specs: &[InputSpec]) -> Vec<&str> {
 
 /// A size of an input at a point.
 pub(crate) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
+    let value = |name: &String| {
+        point[names.iter().position(|known| known == name).expect("collected from these inputs")]
+    };
     match dim {
         Dim::Fixed(size) => *size,
         Dim::Unknown | Dim::AnyRank => {
             unreachable!("unknown sizes were given symbols, unknown ranks refused")
         }
-        Dim::Symbol { name, .. } => {
-            let number = names.iter().position(|known| known == name).expect("collected from these inputs");
-            point[number]
-        }
+        Dim::Symbol { name, .. } => value(name),
+        Dim::Sum { terms, plus } => terms
+            .iter()
+            .fold(*plus, |sum, (factor, name)| sum.saturating_add(factor.saturating_mul(value(name)))),
     }
 }
 

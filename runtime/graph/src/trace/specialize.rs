@@ -11,7 +11,7 @@ use opsmith_runtime::infer::symbolic::Symbol;
 use opsmith_runtime::tensor::Tensor;
 
 use super::sample_points::{self, InputSymbol, Point};
-use super::{Dim, InputSpec, Run};
+use super::{InputSpec, Run};
 use crate::ir::{Graph, RunState, SymbolSource, Variant};
 
 /// Values of symbols with another variant, by name.
@@ -79,9 +79,7 @@ fn vary(graph: &mut Graph, of: &Tracing<'_>, symbol: usize, value: i64) {
     let name = &of.symbols[symbol].name;
     let mut specs = of.specs.to_vec();
     for dim in specs.iter_mut().flat_map(|spec| &mut spec.dims) {
-        if matches!(dim, Dim::Symbol { name: known, .. } if known == name) {
-            *dim = Dim::Fixed(value);
-        }
+        *dim = dim.with_fixed(name, value);
     }
     // The first matching variant runs, so a later one never gets the sizes of an earlier one.
     let mut fixed = of.fixed.clone();

@@ -11,6 +11,7 @@ use super::arguments::{argument, name_of, plain, text, union};
 use super::{Scope, tensors};
 use crate::errors::unsupported;
 use crate::model::{Argument, Input, InputKind, Output, TensorSpec, WeightKind};
+use crate::outputs::OutputRole;
 use crate::schema;
 
 /// The inputs of a graph with `count` of them.
@@ -106,12 +107,19 @@ fn output(number: usize, spec: &Json, inputs: &[Input], scope: &Scope) -> Result
             |input: &Input| matches!(&input.kind, InputKind::Weight { name: known, .. } if known == name);
         written(&is, name)
     };
+    let gradient = |name: &str| {
+        let of = field(name)?.to_owned();
+        Ok(Output::User { value: Argument::Slot(slot()?), role: OutputRole::Gradient { of } })
+    };
     match kind {
-        "token" => Ok(Output::User(Argument::Value(Value::None))),
-        "user_output" => argument(scope, arg).map(Output::User).map_err(read),
-        "loss_output" | "gradient_to_parameter" | "gradient_to_user_input" => {
-            Ok(Output::User(Argument::Slot(slot()?)))
+        "token" => Ok(Output::User { value: Argument::Value(Value::None), role: OutputRole::Result }),
+        "user_output" => {
+            let value = argument(scope, arg).map_err(read)?;
+            Ok(Output::User { value, role: OutputRole::Result })
         }
+        "loss_output" => Ok(Output::User { value: Argument::Slot(slot()?), role: OutputRole::Loss }),
+        "gradient_to_parameter" => gradient("parameter_name"),
+        "gradient_to_user_input" => gradient("user_input_name"),
         "buffer_mutation" => Ok(Output::Write { input: weight(field("buffer_name")?)?, value: slot()? }),
         "parameter_mutation" => {
             Ok(Output::Write { input: weight(field("parameter_name")?)?, value: slot()? })

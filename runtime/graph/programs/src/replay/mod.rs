@@ -75,8 +75,8 @@ impl<'a> Replay<'a> {
         }
         let mut outputs = Vec::new();
         for (number, output) in self.model.outputs.iter().enumerate() {
-            let Output::User(argument) = output else { continue };
-            match frame.value(argument).ok_or_else(stopped)? {
+            let Output::User { value, .. } = output else { continue };
+            match frame.value(value).ok_or_else(stopped)? {
                 Value::Tensor(tensor) => outputs.push(tensor),
                 Value::None => {}
                 other => outputs.push(self.of_number(other).map_err(|error| {
