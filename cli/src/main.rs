@@ -65,6 +65,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // A reader that has seen enough, such as `head`, ends the command.
+    sigpipe::reset();
     let outcome = match Arguments::parse().command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),

@@ -126,6 +126,32 @@ def test_one_of_several_models_is_loaded_by_its_name():
         opsmith.load(PROGRAMS / "coders.pt2")
 
 
+def test_joint_graphs_say_which_results_are_gradients():
+    if not PROGRAMS.exists():
+        pytest.skip("the programs are not here")
+    program = opsmith.load(PROGRAMS / "joint_mlp.pt2")
+    assert program.outputs[0] == ("out0", "loss", None)
+    assert program.outputs[1] == ("out1", "gradient", "first.weight")
+    assert [of for _, _, of in program.outputs[1:]] == list(program.parameters())
+    assert opsmith.load(PROGRAMS / "mlp.pt2").outputs == [("out0", "result", None)]
+
+
+def test_programs_move_to_devices_and_take_other_weights(tmp_path):
+    if not PROGRAMS.exists():
+        pytest.skip("the programs are not here")
+    program, arrays = opsmith.load(PROGRAMS / "mlp.pt2"), np.load(PROGRAMS / "mlp.npz")
+    assert program.to("cpu") is program and program.device == opsmith.device("cpu")
+    with pytest.raises(ValueError, match="there is no device"):
+        program.to("gpu")
+    weights = program.weights()
+    opsmith.save_file({name: opsmith.zeros_like(weight) for name, weight in weights.items()}, tmp_path / "zeros.safetensors")
+    program.load_weights(tmp_path / "zeros.safetensors")
+    assert not program(arrays["case0.in0"]).numpy().any()
+    opsmith.save_file({"a.weight": weights["a.weight"]}, tmp_path / "part.safetensors")
+    with pytest.raises(ValueError, match="the files have no weight"):
+        program.load_weights(tmp_path / "part.safetensors")
+
+
 def test_gradients_of_a_programs_parameters():
     if not PROGRAMS.exists():
         pytest.skip("the programs are not here")

@@ -56,7 +56,7 @@ macro_rules! programs {
 programs! {
     mlp convnet lstm cond tiny_transformer gpt2_eager_attention llama bert t5 clip vit_b_16 squeezenet1_1
     mobilenet_v3_small first_rows positives scans repeated slopes window old float8 joint_mlp joint_patches
-    cached pairs
+    cached nested pairs
 }
 
 #[test]
@@ -83,6 +83,18 @@ fn joint_graphs_say_which_results_are_gradients_and_write_running_statistics() {
     assert_eq!(batches(&program), [0]);
     program.run(&recorded.arrays("case0.in").unwrap()).unwrap();
     assert_eq!(batches(&program), [1]);
+}
+
+#[test]
+fn nested_results_have_paths() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/programs");
+    let names = |file: &str| -> Vec<String> {
+        let program = Program::load(folder.join(file)).unwrap();
+        program.outputs().into_iter().map(|output| output.name).collect()
+    };
+    assert_eq!(names("nested.pt2"), ["0.sum", "0.parts.0", "0.parts.1.0", "0.parts.1.1", "out4"]);
+    assert_eq!(names("cached.pt2"), ["out0", "out1", "out2"]);
+    assert_eq!(names("../onnx/mlp.onnx").len(), 1);
 }
 
 #[test]

@@ -76,6 +76,8 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    // A reader that has seen enough, such as `head`, ends the command.
+    sigpipe::reset();
     match run(&Arguments::parse()) {
         Ok(status) => status,
         Err(error) => {

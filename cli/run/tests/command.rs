@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn data(file: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/programs").join(file).display().to_string()
@@ -24,6 +24,19 @@ fn succeeds<T: AsRef<OsStr> + Debug>(arguments: &[T]) -> String {
 /// A file of this process alone.
 fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("opsmith-run-{}-{name}", std::process::id()))
+}
+
+/// A reader that ends early ends the command, without a panic.
+#[test]
+fn a_closed_pipe_is_no_panic() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_opsmith-run"));
+    let (out, errors) = (Stdio::piped(), Stdio::piped());
+    let mut child =
+        command.args([&data("mlp.pt2"), "--describe"]).stdout(out).stderr(errors).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_ne!(output.status.code(), Some(101));
 }
 
 #[test]

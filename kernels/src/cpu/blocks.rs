@@ -15,6 +15,11 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("patch::PATCH", convolution::PATCH),
     ("factor::BLOCK", factor::BLOCK),
     ("matrix::LANES", factor::matrix::LANES),
+    ("few::FEW", linalg::few::FEW),
+    ("few::LANES", linalg::few::LANES),
+    ("few::LEAST", linalg::few::LEAST),
+    ("few::ROWS", linalg::few::ROWS),
+    ("few::TOGETHER", linalg::few::TOGETHER),
     ("halves::BAND_COLUMNS", linalg::halves::BAND_COLUMNS),
     ("halves::BLOCK", linalg::halves::BLOCK),
     ("halves::COLUMNS", linalg::halves::COLUMNS),
@@ -70,7 +75,8 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 13] = [
+    const OTHERS: [&str; 14] = [
+        "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
         "innermost::ROWS",

@@ -3,8 +3,9 @@
 //! In: a `.pt2` file. Out: its inputs, weights, mistakes and results.
 
 use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use opsmith_programs::{Program, ProgramSize};
+use opsmith_programs::{OutputRole, Program, ProgramSize};
 use opsmith_runtime::{Tensor, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
@@ -16,11 +17,25 @@ use crate::errors::OrRaise;
 use crate::graph::PyGraph;
 use crate::result;
 use crate::tensor::PyTensor;
-use crate::types::dtype_object;
+use crate::types::{PyDevice, dtype_object, read_device};
 
 /// A program that `torch.export.save` wrote.
 #[pyclass(name = "Program", module = "opsmith", frozen)]
-pub struct PyProgram(Program);
+pub struct PyProgram(RwLock<Program>);
+
+impl PyProgram {
+    fn read(&self) -> RwLockReadGuard<'_, Program> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the program when no thread runs it. A thread that waits does not hold the interpreter.
+    fn change<T: Send>(&self, py: Python<'_>, body: impl FnOnce(&mut Program) -> T + Send) -> T {
+        py.detach(|| body(&mut self.0.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// A result: its name, its role, and the name of the parameter or input that it is a gradient by.
+type Output = (String, &'static str, Option<String>);
 
 /// An input: its name, dtype and sizes.
 type Input = (String, Py<PyAny>, Py<PyAny>);
@@ -38,7 +53,7 @@ impl PyProgram {
     #[pyo3(signature = (*inputs))]
     fn __call__(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let inputs = read_tensors(inputs.as_any())?;
-        let found = py.detach(|| self.0.run(&inputs)).or_raise(py)?;
+        let found = py.detach(|| self.read().run(&inputs)).or_raise(py)?;
         outputs(py, found)
     }
 
@@ -46,7 +61,7 @@ impl PyProgram {
     #[pyo3(signature = (*inputs))]
     fn call(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let inputs = read_tensors(inputs.as_any())?;
-        let found = py.detach(|| self.0.call(&inputs)).or_raise(py)?;
+        let found = py.detach(|| self.read().call(&inputs)).or_raise(py)?;
         outputs(py, found)
     }
 
@@ -62,32 +77,68 @@ impl PyProgram {
             let sizes = PyTuple::new(py, sizes)?.into_py_any(py)?;
             Ok((input.name.clone(), dtype_object(py, input.dtype)?.into_any(), sizes))
         };
-        self.0.inputs().iter().map(input).collect()
+        self.read().inputs().iter().map(input).collect()
+    }
+
+    /// The results of a run: name, role (`"result"`, `"loss"` or `"gradient"`), and the parameter or input that a gradient is by.
+    #[getter]
+    fn outputs(&self) -> Vec<Output> {
+        let output = |output: opsmith_programs::ProgramOutput| match output.role {
+            OutputRole::Result => (output.name, "result", None),
+            OutputRole::Loss => (output.name, "loss", None),
+            OutputRole::Gradient { of } => (output.name, "gradient", Some(of)),
+        };
+        self.read().outputs().into_iter().map(output).collect()
+    }
+
+    /// The device of weights, inputs and results.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.read().device())
+    }
+
+    /// Moves the weights to a device, where the program then runs; returns the program itself.
+    fn to<'py>(
+        slf: PyRef<'py, Self>,
+        py: Python<'py>,
+        device: &Bound<'_, PyAny>,
+    ) -> PyResult<PyRef<'py, Self>> {
+        let device = read_device(device)?;
+        slf.change(py, |program| program.move_to(device)).or_raise(py)?;
+        Ok(slf)
+    }
+
+    /// Gives the program other weights of the same names and shapes: those of a safetensors file, or of the files of an index.
+    fn load_weights(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let loaded = self.change(py, |program| program.load_weights(path));
+        loaded.map_err(|errors| PyValueError::new_err(errors.to_string()))
     }
 
     /// The parameters by name, which training changes.
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
-        self.0.parameters().try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
+        self.read()
+            .parameters()
+            .try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
         Ok(all)
     }
 
     /// Parameters, buffers and constants by name.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
-        self.0.weights().try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
+        self.read().weights().try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
         Ok(all)
     }
 
     /// The version of PyTorch that wrote the program; None if the file does not say it.
     #[getter]
-    fn torch_version(&self) -> Option<&str> {
-        self.0.torch_version()
+    fn torch_version(&self) -> Option<String> {
+        self.read().torch_version().map(str::to_owned)
     }
 
     /// Finds all mistakes; raises an exception that lists them, or returns a text with the inputs and needs of a run.
     fn check(&self) -> PyResult<String> {
-        self.0
+        self.read()
             .check()
             .map(|checked| checked.to_string())
             .map_err(|errors| PyValueError::new_err(errors.to_string()))
@@ -95,11 +146,11 @@ impl PyProgram {
 
     /// The graph of the program, with the weights as they are now.
     fn graph(&self) -> PyResult<PyGraph> {
-        self.0.graph().map(PyGraph).map_err(|errors| PyValueError::new_err(errors.to_string()))
+        self.read().graph().map(PyGraph).map_err(|errors| PyValueError::new_err(errors.to_string()))
     }
 
     fn __repr__(&self) -> String {
-        let inputs: Vec<String> = self.0.inputs().iter().map(ToString::to_string).collect();
+        let inputs: Vec<String> = self.read().inputs().iter().map(ToString::to_string).collect();
         format!("<opsmith.Program of {}>", inputs.join(", "))
     }
 }
@@ -112,7 +163,7 @@ fn load(py: Python<'_>, path: PathBuf, model: Option<String>) -> PyResult<PyProg
         Some(model) => Program::load_model(path, model),
         None => Program::load(path),
     });
-    program.map(PyProgram).or_raise(py)
+    program.map(|program| PyProgram(RwLock::new(program))).or_raise(py)
 }
 
 /// Adds the class and the function.

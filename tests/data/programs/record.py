@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch.export import Dim, export
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._pytree import tree_leaves
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PREFIXES = [HERE + os.sep, os.path.dirname(os.path.dirname(torch.__file__)) + os.sep]
@@ -86,6 +87,11 @@ class Cached(torch.nn.Module):
         return self.last(x.transpose(1, 2).flatten(2)), keys, values
 
 
+def nested(x, pair):
+    """Nested arguments and results, of which one is absent."""
+    return {"sum": x + pair[0], "parts": [pair[0] * 2, (pair[1], x)], "nothing": None}, x.sum()
+
+
 def pairs(odd, half):
     """Sizes 2*n + 1 and n + 1 of a symbol that is no size."""
     return odd[::2] + half, torch.cat([half, odd])
@@ -126,6 +132,7 @@ PROGRAMS = {
     "scans": (scans, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
     "repeated": (repeated, list(zip(rows(*SIZES), [3, 2, 5, 4])), ({0: Dim.DYNAMIC}, Dim.DYNAMIC)),
     "slopes": (slopes, [(i, torch.ones_like(i)) for i in ids(*TOKENS)], (ALL, ALL)),
+    "nested": (nested, [(x, (x + 1, x[:1])) for x in rows(*SIZES)], ({0: Dim.DYNAMIC}, ({0: Dim.DYNAMIC}, None))),
     "pairs": (pairs, [tuple(rows((2 * n + 1,), (n + 1,))) for n in (3, 4, 7, 2)], ({0: 2 * HALF + 1}, {0: HALF + 1})),
     "window": (window, [(x,) for x in rows((2, 7), (3, 64), (2, 9), (5, 2))], (ALL,)),
 }
@@ -244,10 +251,9 @@ def save(name, program, cases):
     arrays = {}
     module = program.module()
     for number, case in enumerate(cases):
-        for position, value in enumerate(case):
+        for position, value in enumerate(tree_leaves(case)):
             arrays[f"case{number}.in{position}"] = np.asarray(value)
-        results = module(*case)
-        results = results if isinstance(results, tuple) else (results,)
+        results = [value for value in tree_leaves(module(*case)) if value is not None]
         for position, value in enumerate(results):
             arrays[f"case{number}.out{position}"] = np.asarray(value.detach() if torch.is_tensor(value) else value)
     np.savez(os.path.join(HERE, f"{name}.npz"), **arrays)

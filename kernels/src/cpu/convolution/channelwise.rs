@@ -1,6 +1,6 @@
-//! Convolutions of one channel at a time (depthwise), for which a product would have one column.
+//! Gradients of the weights of convolutions of one channel at a time (depthwise), for which a product would have one column.
 //!
-//! In: the patch of one channel. Out: sums over the window for each output of the channel, a row of positions at a time.
+//! In: the patch of one channel, and a block's gradients. Out: sums over positions for each element of the window.
 
 use opsmith_runtime::Scratch;
 use opsmith_runtime::arith::Arithmetic;
@@ -8,35 +8,6 @@ use opsmith_runtime::arith::Arithmetic;
 use super::patch::{Block, Patches};
 use crate::cpu::lanes::{SUMS, sum_terms};
 use crate::cpu::simd::widest;
-
-/// Writes the sums of a block's positions, a row for each output, whose weights are the window's.
-pub(super) fn forward<C: Arithmetic>(
-    patches: &Patches,
-    block: &Block,
-    patch: &[C],
-    weight: &[C],
-    sums: &mut [C],
-) {
-    let elements = patches.taps().len();
-    widest(
-        #[inline(always)]
-        || {
-            for (weight, sums) in weight.chunks_exact(elements).zip(sums.chunks_exact_mut(block.positions()))
-            {
-                for (row, sums) in sums.chunks_exact_mut(block.columns).enumerate() {
-                    sums.fill(C::ZERO);
-                    for (&factor, &tap) in weight.iter().zip(patches.taps()) {
-                        let row = &patch[row * patches.row() + tap..][..sums.len()];
-                        for column in 0..sums.len() {
-                            sums[column] =
-                                Arithmetic::add(sums[column], Arithmetic::mul(factor, row[column]));
-                        }
-                    }
-                }
-            }
-        },
-    );
-}
 
 /// Adds to the gradient of each output's weights, element by element of the window, the products of a block's gradients,
 /// a row for each output, with the inputs of that element.

@@ -155,8 +155,7 @@ impl<'a, C: Convolve> Implicit<'a, C> {
         out: &mut ViewMut<'_, T>,
     ) {
         let inner = self.channels * self.elements;
-        let products = if self.channels == 1 { 0 } else { self.groups };
-        let weights = Weights::new(self.kernels, weight, [products, self.outputs, inner]);
+        let weights = Weights::new(self.kernels, weight, [self.groups, self.outputs, inner]);
         let steps: Scratch<usize> = (0..self.channels)
             .flat_map(|channel| {
                 self.patches.taps().iter().map(move |&tap| channel * self.patches.places() + tap)
@@ -168,30 +167,31 @@ impl<'a, C: Convolve> Implicit<'a, C> {
         let samples = input.size(0);
         parallel::for_each_range(samples * self.groups * blocks, 1, |numbers| {
             let mut work = Work::new(self, inner);
+            // The block whose border the patch has.
+            let mut filled = None;
             for number in numbers {
                 let (sample, group) = (number / blocks / self.groups, number / blocks % self.groups);
                 let block = self.patches.block(number % blocks);
                 let planes = Planes::new(input, sample, group * self.channels, self.channels);
-                self.patches.fill(&block, &planes, &mut work.patch, [self.patches.places(), 1]);
+                let has_border = filled.replace(number % blocks) == Some(number % blocks);
+                self.patches.fill(&block, &planes, &mut work.patch, [self.patches.places(), 1], has_border);
                 let first = group * self.outputs;
                 let start = sample as i64 * of_sample + first as i64 * target.strides[0];
                 let bias = self.bias.map(|bias| &bias[first..first + self.outputs]);
-                if self.channels == 1 {
-                    let weight = &weight[first * self.elements..][..self.outputs * self.elements];
-                    let sums = &mut work.sums;
-                    sums.resize(self.outputs * block.positions(), C::ZERO);
-                    channelwise::forward(&self.patches, &block, &work.patch, weight, sums);
-                    // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
-                    unsafe { target.write(start, &block, [block.columns, 0, block.positions()], sums, bias) };
-                    continue;
-                }
-                let grid = self.patches.grid(&block);
-                for line in (0..grid.lines).step_by(self.kernels.rows * PANELS) {
-                    let lines = (self.kernels.rows * PANELS).min(grid.lines - line);
-                    self.multiply_lines(&mut work, &weights, group, &grid, line..line + lines, &steps);
-                    let sums = &mut work.sums[..self.outputs * lines];
-                    // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
-                    unsafe { target.write(start, &block, [grid.width, line, lines], sums, bias) };
+                let (grid, each) = match self.channels {
+                    1 => self.patches.grid_of_one_channel(&block, self.kernels.lanes),
+                    _ => (self.patches.grid(&block), usize::MAX),
+                };
+                for row in (0..grid.lines).step_by(each.min(grid.lines)) {
+                    // Behind the last position of a row, which is computed apart, lie no others.
+                    let end = if each < grid.lines { row + block.columns } else { grid.lines };
+                    for line in (row..end).step_by(self.kernels.rows * PANELS) {
+                        let lines = (self.kernels.rows * PANELS).min(end - line);
+                        self.multiply_lines(&mut work, &weights, group, &grid, line..line + lines, &steps);
+                        let sums = &mut work.sums[..self.outputs * lines];
+                        // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
+                        unsafe { target.write(start, &block, [grid.width, line, lines], sums, bias) };
+                    }
                 }
             }
         });
@@ -283,7 +283,7 @@ impl<'a, C: Convolve> Implicit<'a, C> {
         for number in 0..input.size(0) * patches.blocks() {
             let (sample, block) = (number / patches.blocks(), patches.block(number % patches.blocks()));
             let planes = Planes::new(input, sample, group * self.channels + first, channels);
-            patches.fill(&block, &planes, &mut patch, [1, channels]);
+            patches.fill(&block, &planes, &mut patch, [1, channels], patches.blocks() == 1 && number > 0);
             let planes = Planes::new(grad, sample, group * self.outputs, self.outputs);
             rows.resize(self.outputs * block.positions(), C::ZERO);
             planes.copy_block(&block, &mut rows);

@@ -141,6 +141,14 @@ impl Patches {
         }
     }
 
+    /// As [`grid`](Self::grid), of one channel, whose places are not worth copying: all places of the rows and, so many places
+    /// apart, the rows that are computed apart, if that takes fewer registers of so many lanes.
+    pub fn grid_of_one_channel(&self, block: &Block, lanes: usize) -> (Grid, usize) {
+        let places = (block.rows - 1) * self.row + block.columns;
+        let together = places.div_ceil(lanes) <= block.rows * block.columns.div_ceil(lanes);
+        (Grid { width: self.row, lines: places }, if together { usize::MAX } else { self.row })
+    }
+
     /// Most positions of a block.
     pub fn most(&self) -> usize {
         self.rows * self.columns
@@ -167,13 +175,15 @@ impl Patches {
     }
 
     /// Copies a block's part of an input. An element goes `channel` times the number of its channel plus `place` times
-    /// the number of its place from the patch's start; the patch has room for all of them.
+    /// the number of its place from the patch's start; the patch has room for all of them. With `has_border`, the patch is that of
+    /// the same block of other channels, and its zeros stay.
     pub fn fill<T: Element<Compute: Arithmetic>>(
         &self,
         block: &Block,
         input: &Planes<'_, T>,
         patch: &mut [T::Compute],
         steps: [usize; 2],
+        has_border: bool,
     ) {
         let window = &self.sliding.window;
         let first = |dim: usize, position: usize| window.start(dim, position as i64);
@@ -185,13 +195,16 @@ impl Patches {
                 for row in 0..block.rows + self.lines[0].reach {
                     let y = first(1, block.row + row) + phase;
                     let inside = (0..self.sliding.input[0]).contains(&z) && (0..height).contains(&y);
+                    if has_border && !inside {
+                        continue;
+                    }
                     for (across, phase) in self.lines[1].phases.iter().enumerate() {
                         let x = first(2, block.column) + phase;
                         let size = if inside { width } else { i64::MIN };
                         let count = block.columns + self.lines[1].reach;
                         let wide = self.columns + self.lines[1].reach;
                         let start = (start + row * self.row + across * wide) * steps[1];
-                        let target = Rows { data: &mut patch[start..], steps, count };
+                        let target = Rows { data: &mut patch[start..], steps, count, has_border };
                         input.copy_rows([z, y, x], [size, window.stride[MOST - 1]], target);
                     }
                 }
@@ -227,6 +240,8 @@ struct Rows<'a, C> {
     steps: [usize; 2],
     /// Places of a row.
     count: usize,
+    /// Whether those outside of the input are zeros.
+    has_border: bool,
 }
 
 impl<C: Copy> Rows<'_, C> {
@@ -277,8 +292,10 @@ impl<'a, T: Element> Planes<'a, T> {
         };
         let (first, end) = (until(0), until(size));
         let end = end.max(first);
-        target.fill(self.channels, 0..first, T::Compute::ZERO);
-        target.fill(self.channels, end..target.count, T::Compute::ZERO);
+        if !target.has_border {
+            target.fill(self.channels, 0..first, T::Compute::ZERO);
+            target.fill(self.channels, end..target.count, T::Compute::ZERO);
+        }
         if first == end {
             return;
         }
@@ -305,7 +322,8 @@ impl<'a, T: Element> Planes<'a, T> {
         let steps = [block.positions(), 1];
         for row in 0..block.rows {
             let place = [block.plane as i64, (block.row + row) as i64, block.column as i64];
-            let target = Rows { data: &mut rows[row * block.columns..], steps, count: block.columns };
+            let data = &mut rows[row * block.columns..];
+            let target = Rows { data, steps, count: block.columns, has_border: false };
             self.copy_rows(place, [(block.column + block.columns) as i64, 1], target);
         }
     }

@@ -11,6 +11,7 @@ use gemm_common::cache::{KernelParams, kernel_params};
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Scratch, parallel};
 
+use super::few;
 use super::innermost::{Blocked, Kernels};
 use super::product::{Matrix, MatrixMut};
 
@@ -166,6 +167,9 @@ pub(super) unsafe fn whole<T: Blocked>(
     }
 }
 
+/// Rows of a part of a product with few columns, at least.
+const ROWS: usize = 8;
+
 /// Multiplications of a product that several threads share: some tens of microseconds.
 const SHARED: usize = 1 << 20;
 
@@ -182,6 +186,12 @@ unsafe fn blocks<T: Blocked>(
     scale: T,
     out: MatrixMut<T>,
 ) {
+    if few::fits(&left, &right) {
+        return in_threads([ROWS, few::FEW + 1], left, right, out, &|left, right, out| {
+            // SAFETY: the part's rows and columns are those of the product.
+            unsafe { few::multiply(left, right, keep, scale, out) };
+        });
+    }
     let step = block_sizes::<T>(kernels, left.rows, right.columns, left.columns);
     in_threads([kernels.rows, kernels.columns], left, right, out, &|left, right, out| {
         // SAFETY: the part's rows and columns are those of the product.

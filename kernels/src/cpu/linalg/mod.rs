@@ -5,6 +5,7 @@
 
 pub(super) mod blocked;
 mod by_reals;
+pub(super) mod few;
 mod grouped;
 pub(super) mod halves;
 pub(super) mod innermost;

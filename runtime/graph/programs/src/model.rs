@@ -73,17 +73,21 @@ pub(crate) struct TensorSpec {
 /// A result of a run.
 pub(crate) enum Output {
     /// A value that the caller gets.
-    User { value: Argument, role: OutputRole },
+    User { value: Argument, role: OutputRole, name: Option<String> },
+    /// The end of a chain of effects, which no caller gets.
+    Token,
     /// A value that is written to a weight, by its number among the inputs, or to a tensor of the caller.
     Write { input: usize, value: Slot },
 }
 
 impl Output {
-    /// The role of a result that the caller gets: `None` for writes, and for one that is `None` in Python.
-    pub fn role(&self) -> Option<OutputRole> {
+    /// The role and the name of a result that the caller gets: `None` for writes, and for one that is `None` in Python.
+    pub fn of_caller(&self) -> Option<(&OutputRole, Option<&str>)> {
         match self {
-            Output::User { value: Argument::Value(Value::None), .. } | Output::Write { .. } => None,
-            Output::User { role, .. } => Some(role.clone()),
+            Output::User { value: Argument::Value(Value::None), .. }
+            | Output::Token
+            | Output::Write { .. } => None,
+            Output::User { role, name, .. } => Some((role, name.as_deref())),
         }
     }
 }

@@ -7,7 +7,8 @@ use std::fmt;
 /// A result of each run. Its text is its name and, in training, its role.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProgramOutput {
-    /// Its name in the file, or `out0` and so on by its position where the file has none.
+    /// Its name in an ONNX model, its path in a nested result of Python, as `logits` or `hidden.0` of a dictionary, or `out0` and
+    /// so on by its position.
     pub name: String,
     /// Its role.
     pub role: OutputRole,

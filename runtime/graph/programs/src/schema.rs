@@ -53,6 +53,9 @@ pub(crate) struct RangeConstraint {
 pub(crate) struct GraphModule {
     pub graph: Graph,
     pub signature: Signature,
+    /// The calls of modules, of which the first is that of the program, with the trees of its arguments and results.
+    #[serde(default)]
+    pub module_call_graph: Value,
 }
 
 #[derive(Deserialize)]

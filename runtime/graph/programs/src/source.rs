@@ -118,19 +118,17 @@ impl Source {
 
     /// The results of each run, in order.
     pub fn outputs(&self) -> Vec<ProgramOutput> {
-        let named = match self {
-            Source::Onnx(model) => model.output_names().to_vec(),
-            Source::Exported { .. } => Vec::new(),
+        let found: Vec<(&OutputRole, Option<&str>)> = match self {
+            Source::Exported { model, .. } => model.outputs.iter().filter_map(Output::of_caller).collect(),
+            Source::Onnx(model) => {
+                model.output_names().iter().map(|name| (&OutputRole::Result, Some(name.as_str()))).collect()
+            }
         };
-        let roles: Vec<OutputRole> = match self {
-            Source::Exported { model, .. } => model.outputs.iter().filter_map(Output::role).collect(),
-            Source::Onnx(_) => vec![OutputRole::Result; named.len()],
+        let output = |(number, (role, name)): (usize, (&OutputRole, Option<&str>))| {
+            let name = name.map_or_else(|| format!("out{number}"), str::to_owned);
+            ProgramOutput { name, role: role.clone() }
         };
-        let output = |(number, role)| {
-            let name = named.get(number).cloned().unwrap_or_else(|| format!("out{number}"));
-            ProgramOutput { name, role }
-        };
-        roles.into_iter().enumerate().map(output).collect()
+        found.into_iter().enumerate().map(output).collect()
     }
 
     /// Conditions on inputs, in Python.

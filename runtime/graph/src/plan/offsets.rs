@@ -31,17 +31,33 @@ pub(crate) struct OffsetAssignment {
 
 /// Places buffers by best fit.
 ///
-/// First in order of time, which is as fast as sorting; if that leaves gaps, also by size, largest first, provided that
-/// few enough buffers are live together to compare all pairs.
+/// First in order of time, which is as fast as sorting; if that leaves gaps, also by size, largest first, and again with the
+/// buffer at the end of the arena before all others, for as many tries as pairs of live buffers can be compared.
 pub(crate) fn assign(lifetimes: &[Lifetime]) -> OffsetAssignment {
     /// Number of pairs that can be compared in a few milliseconds.
     const FEW_PAIRS: usize = 400_000;
-    let in_order = place_in_order(lifetimes);
-    if in_order.bytes <= most_alive(lifetimes, round_up) || pairs(lifetimes) > FEW_PAIRS {
-        return in_order;
+    /// More tries gain little.
+    const MOST_TRIES: usize = 32;
+    let mut best = place_in_order(lifetimes);
+    let least = most_alive(lifetimes, round_up);
+    if best.bytes <= least {
+        return best;
     }
-    let by_size = place_by_size(lifetimes);
-    if by_size.bytes < in_order.bytes { by_size } else { in_order }
+    let mut order = by_size(lifetimes);
+    for _ in 0..MOST_TRIES.min(FEW_PAIRS / pairs(lifetimes).max(1)) {
+        let placement = place(lifetimes, &order);
+        let end = |&index: &usize| placement.offsets[index] + round_up(lifetimes[index].bytes);
+        let last = order.iter().position(|index| end(index) == placement.bytes);
+        if placement.bytes < best.bytes {
+            best = placement;
+        }
+        // The first one of all cannot be the last one unless it is alone.
+        match last {
+            Some(position) if position > 0 && best.bytes > least => order[..=position].rotate_right(1),
+            _ => break,
+        }
+    }
+    best
 }
 
 /// The maximum over levels of the bytes of live buffers: no assignment needs less.
@@ -159,15 +175,20 @@ impl Free {
     }
 }
 
-/// Places the largest buffers first, each in the smallest gap between those with overlapping live ranges.
-fn place_by_size(lifetimes: &[Lifetime]) -> OffsetAssignment {
+/// The buffers by size, largest first.
+fn by_size(lifetimes: &[Lifetime]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lifetimes.len()).filter(|&index| lifetimes[index].bytes > 0).collect();
     order.sort_by_key(|&index| (Reverse(lifetimes[index].bytes), lifetimes[index].first));
+    order
+}
+
+/// Places buffers in an order, each in the smallest gap between those with overlapping live ranges.
+fn place(lifetimes: &[Lifetime], order: &[usize]) -> OffsetAssignment {
     let mut offsets = vec![0; lifetimes.len()];
     let mut placed = Placed::new(lifetimes);
     let mut total = 0;
     let mut neighbours: Vec<(usize, usize)> = Vec::new();
-    for index in order {
+    for &index in order {
         let size = round_up(lifetimes[index].bytes);
         neighbours.clear();
         placed.for_each_beside(lifetimes[index], |other| {
@@ -262,7 +283,8 @@ mod tests {
                 .into_iter()
                 .map(|(bytes, first, length)| Lifetime { bytes, first, last: first + length })
                 .collect();
-            for placement in [place_in_order(&lifetimes), place_by_size(&lifetimes), assign(&lifetimes)] {
+            let by_size = place(&lifetimes, &by_size(&lifetimes));
+            for placement in [place_in_order(&lifetimes), by_size, assign(&lifetimes)] {
                 refuse_overlap(&lifetimes, &placement);
                 prop_assert!(placement.bytes >= lower_bound(&lifetimes));
             }

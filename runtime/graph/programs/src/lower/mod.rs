@@ -7,6 +7,7 @@ mod arguments;
 mod signature;
 mod source;
 mod tensors;
+mod tree;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -36,7 +37,8 @@ pub(crate) fn program(member: &str, program: schema::ExportedProgram) -> Result<
     let inputs = signature::inputs(&program.graph_module.signature, graph, slots.len())
         .map_err(|error| error.with_note(format!("in the signature of `{member}`")))?;
     let block = block(&mut scope, graph, slots)?;
-    let outputs = signature::outputs(&program.graph_module.signature, &inputs, &scope)
+    let paths = tree::output_paths(&program.graph_module.module_call_graph);
+    let outputs = signature::outputs(&program.graph_module.signature, &inputs, &scope, paths)
         .map_err(|error| error.with_note(format!("in the signature of `{member}`")))?;
     let range = |range: &schema::RangeConstraint| Range {
         // PyTorch specialises sizes 0 and 1 when it exports, and lets programs with the bound 2 run at them.

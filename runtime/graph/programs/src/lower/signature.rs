@@ -75,10 +75,24 @@ fn input(number: usize, spec: &Json, given: &Json, graph: &schema::Graph) -> Res
     Ok(Input { name, kind: kind? })
 }
 
-/// The outputs of the graph.
-pub(super) fn outputs(signature: &schema::Signature, inputs: &[Input], scope: &Scope) -> Result<Vec<Output>> {
+/// The outputs of the graph; results of the function have these paths.
+pub(super) fn outputs(
+    signature: &schema::Signature,
+    inputs: &[Input],
+    scope: &Scope,
+    paths: Vec<Option<String>>,
+) -> Result<Vec<Output>> {
+    let mut paths = paths.into_iter();
     let specs = signature.output_specs.iter().enumerate();
-    specs.map(|(number, spec)| output(number, spec, inputs, scope)).collect()
+    specs
+        .map(|(number, spec)| {
+            let mut output = output(number, spec, inputs, scope)?;
+            if let Output::User { role: OutputRole::Result, name, .. } = &mut output {
+                *name = paths.next().flatten();
+            }
+            Ok(output)
+        })
+        .collect()
 }
 
 fn output(number: usize, spec: &Json, inputs: &[Input], scope: &Scope) -> Result<Output> {
@@ -109,15 +123,18 @@ fn output(number: usize, spec: &Json, inputs: &[Input], scope: &Scope) -> Result
     };
     let gradient = |name: &str| {
         let of = field(name)?.to_owned();
-        Ok(Output::User { value: Argument::Slot(slot()?), role: OutputRole::Gradient { of } })
+        let value = Argument::Slot(slot()?);
+        Ok(Output::User { value, role: OutputRole::Gradient { of }, name: None })
     };
     match kind {
-        "token" => Ok(Output::User { value: Argument::Value(Value::None), role: OutputRole::Result }),
+        "token" => Ok(Output::Token),
         "user_output" => {
             let value = argument(scope, arg).map_err(read)?;
-            Ok(Output::User { value, role: OutputRole::Result })
+            Ok(Output::User { value, role: OutputRole::Result, name: None })
         }
-        "loss_output" => Ok(Output::User { value: Argument::Slot(slot()?), role: OutputRole::Loss }),
+        "loss_output" => {
+            Ok(Output::User { value: Argument::Slot(slot()?), role: OutputRole::Loss, name: None })
+        }
         "gradient_to_parameter" => gradient("parameter_name"),
         "gradient_to_user_input" => gradient("user_input_name"),
         "buffer_mutation" => Ok(Output::Write { input: weight(field("buffer_name")?)?, value: slot()? }),
