@@ -87,6 +87,18 @@ class Cached(torch.nn.Module):
         return self.last(x.transpose(1, 2).flatten(2)), keys, values
 
 
+def casts(x, enabled=True):
+    """A region of automatic casts."""
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+        y = x @ x.mT
+    return y.float() + 1
+
+
+def without_casts(x):
+    """A region without them."""
+    return casts(x, False) * 2
+
+
 def nested(x, pair):
     """Nested arguments and results, of which one is absent."""
     return {"sum": x + pair[0], "parts": [pair[0] * 2, (pair[1], x)], "nothing": None}, x.sum()
@@ -132,6 +144,8 @@ PROGRAMS = {
     "scans": (scans, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
     "repeated": (repeated, list(zip(rows(*SIZES), [3, 2, 5, 4])), ({0: Dim.DYNAMIC}, Dim.DYNAMIC)),
     "slopes": (slopes, [(i, torch.ones_like(i)) for i in ids(*TOKENS)], (ALL, ALL)),
+    "casts": (casts, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
+    "without_casts": (without_casts, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
     "nested": (nested, [(x, (x + 1, x[:1])) for x in rows(*SIZES)], ({0: Dim.DYNAMIC}, ({0: Dim.DYNAMIC}, None))),
     "pairs": (pairs, [tuple(rows((2 * n + 1,), (n + 1,))) for n in (3, 4, 7, 2)], ({0: 2 * HALF + 1}, {0: HALF + 1})),
     "window": (window, [(x,) for x in rows((2, 7), (3, 64), (2, 9), (5, 2))], (ALL,)),

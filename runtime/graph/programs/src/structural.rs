@@ -28,6 +28,8 @@ pub(crate) enum Structural {
     /// A block in place, after this many arguments about the state of PyTorch, which changes no result, and before so many
     /// others.
     Inline { before: usize, after: usize },
+    /// A block under automatic casts, or without them.
+    Autocast,
     /// An operator under another name.
     Operator(&'static str),
 }
@@ -41,7 +43,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 19] = [
+const TABLE: [(&str, Structural); 20] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -59,6 +61,7 @@ const TABLE: [(&str, Structural); 19] = [
     ("torch.ops.higher_order.map_impl", Structural::Map),
     ("torch.ops.higher_order.scan", Structural::Scan),
     ("torch.ops.higher_order.wrap_with_set_grad_enabled", Structural::Inline { before: 1, after: 0 }),
+    ("torch.ops.higher_order.wrap_with_autocast", Structural::Autocast),
     // A block, and its name among those that are called several times.
     ("torch.ops.higher_order.invoke_subgraph", Structural::Inline { before: 0, after: 1 }),
     // A function of Hugging Face's models, of the same arguments.

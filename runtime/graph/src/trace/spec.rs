@@ -172,7 +172,7 @@ impl InputSpec {
         }
     }
 
-    /// An input on the CPU of any rank, for [`super::GraphBuilder::open`].
+    /// An input on the CPU of any rank, for [`crate::GraphBuilder::open`].
     pub fn of_any_rank(dtype: DType) -> InputSpec {
         InputSpec::new(dtype, [Dim::AnyRank])
     }

@@ -82,6 +82,17 @@ impl Replay<'_> {
         Ok(Some(results.into_iter().map(Value::Tensor).collect()))
     }
 
+    /// `wrap_with_autocast(device_type, dtype, enabled, cache, body, operands…)`, of which only a region without casts can be
+    /// replayed: the casts of others are no nodes of the program.
+    pub(super) fn autocast(&self, node: &Node, frame: &Frame) -> Results {
+        match node.args.get(2) {
+            Some(Argument::Value(Value::Bool(false))) => self.inline(node, frame, 4, 0),
+            _ => Err(unsupported("a region of automatic casts (`torch.autocast`)").with_help(
+                "decompose the program, `program.run_decompositions()`: then the casts are nodes of their own",
+            )),
+        }
+    }
+
     /// `map_impl(body, tensors, additional)`, a scan without state.
     pub(super) fn map(&self, node: &Node, frame: &Frame) -> Results {
         let [Argument::Block(body), over, additional @ ..] = node.args.as_slice() else {

@@ -250,6 +250,7 @@ impl<'a> Replay<'a> {
             Structural::Map => self.map(node, frame),
             Structural::Scan => self.scan(node, frame),
             Structural::Inline { before, after } => self.inline(node, frame, before, after),
+            Structural::Autocast => self.autocast(node, frame),
             Structural::AssertTruth | Structural::AssertRange if frame.is_inexact(node) => {
                 assert_of_elements(act, node, frame)
             }
