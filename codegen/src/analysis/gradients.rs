@@ -89,6 +89,11 @@ impl Walk<'_> {
                 !stopped && self.flows(base, known)
             }
             ExprKind::Convert(value) => self.flows(value, known),
+            ExprKind::Map(list, names, item) => {
+                let mut known = known.clone();
+                known.extend(names.first().map(|name| (name.as_str(), self.flows(list, &known))));
+                self.flows(item, &known)
+            }
             // Queries about optional tensors are the only ones that return the tensor itself.
             ExprKind::Query(_, base, args) => {
                 expr.ty.holds_tensors() && (self.flows(base, known) || any(args))

@@ -120,6 +120,7 @@ impl<'a> Memory<'a> {
             | ExprKind::Function(..)
             | ExprKind::Imaginary
             | ExprKind::Tuple(_)
+            | ExprKind::Map(..)
             | ExprKind::NotImplemented(_)
             | ExprKind::Opaque(_) => unreachable!("the checker lets no rule say {expr:?}"),
         }

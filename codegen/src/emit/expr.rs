@@ -140,6 +140,7 @@ impl Emit<'_> {
                 let tail = self.owned(tail);
                 quote!({ #bindings #tail })
             }
+            ExprKind::Map(list, names, item) => self.map(list, names, item),
             ExprKind::Rule(..) | ExprKind::Native(..) => self.inference_call(expr),
             ExprKind::Query(Query::SizesAlong, base, args) => self.sizes_along(base, &args[0]),
             ExprKind::Query(Query::Concat, base, args) => {
@@ -182,6 +183,38 @@ impl Emit<'_> {
             (_, true) => quote!((#borrowed).map(ToOwned::to_owned)),
             (_, false) => quote!((#borrowed).to_vec()),
         }
+    }
+
+    /// The tensor of each item of a list.
+    fn map(&self, list: &Expr, names: &[String], body: &Expr) -> TokenStream {
+        let item = (self.variable)(&Variable::Local(names[0].clone()));
+        let position = names.get(1).map(|name| {
+            let name = (self.variable)(&Variable::Local(name.clone()));
+            quote!(let #name = position as i64;)
+        });
+        let borrowed = match &list.ty.kind {
+            Kind::Tensors => quote!(item),
+            Kind::OptionalTensors => quote!(item.as_ref()),
+            Kind::Strs => quote!(&**item),
+            _ => quote!(*item),
+        };
+        let (list, body) = (self.borrowed(list), self.owned(body));
+        let tensor = match names {
+            [_, _] => quote!(|(position, item)| -> rt::Result<rt::Tensor> {
+                let #item = #borrowed;
+                #position
+                Ok(#body)
+            }),
+            _ => quote!(|item| -> rt::Result<rt::Tensor> {
+                let #item = #borrowed;
+                Ok(#body)
+            }),
+        };
+        let items = match names {
+            [_, _] => quote!((#list).iter().enumerate()),
+            _ => quote!((#list).iter()),
+        };
+        quote!(#items.map(#tensor).collect::<rt::Result<Vec<rt::Tensor>>>()?)
     }
 
     /// The sizes of the tensors of a list along one dimension.

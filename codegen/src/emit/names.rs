@@ -50,9 +50,12 @@ impl Taken {
         let mut taken: HashSet<String> = op.args.iter().map(|arg| naming::parameter(&arg.name)).collect();
         for expression in expressions {
             expression.walk(&mut |part| {
-                if let ExprKind::Block(bindings, _) = &part.kind {
-                    taken.extend(bindings.iter().map(|(name, _)| naming::local(op, name)));
-                }
+                let names: Vec<&String> = match &part.kind {
+                    ExprKind::Block(bindings, _) => bindings.iter().map(|(name, _)| name).collect(),
+                    ExprKind::Map(_, names, _) => names.iter().collect(),
+                    _ => return,
+                };
+                taken.extend(names.into_iter().map(|name| naming::local(op, name)));
             });
         }
         Taken(taken)

@@ -65,6 +65,9 @@ impl Printer<'_> {
                 format!("{{ {bindings}{} }}", self.text(tail))
             }
             ExprKind::Index(base, position) => format!("{}[{}]", self.operand(base), self.text(position)),
+            ExprKind::Map(list, names, item) => {
+                format!("{}.map(|{}| {})", self.operand(list), names.join(", "), self.text(item))
+            }
             ExprKind::NotImplemented(why) => format!("not_implemented({why:?})"),
             ExprKind::Opaque(text) => format!("opaque({text:?})"),
             ExprKind::Convert(inner) => self.text(inner),

@@ -48,7 +48,9 @@ pub(super) fn pairs(
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     let mut seen: Vec<(usize, Span)> = Vec::new();
     for (key, text) in raw.text_map(KeyName::Inplace) {
-        let argument = args.iter().position(|arg| arg.name == key.text && arg.ty.kind == Kind::Tensor);
+        let argument = args
+            .iter()
+            .position(|arg| arg.name == key.text && matches!(arg.ty.kind, Kind::Tensor | Kind::Tensors));
         if argument.is_none() {
             context.push(super::args::unknown_argument(&key.text, key.span, schema));
         }
@@ -58,11 +60,29 @@ pub(super) fn pairs(
             continue;
         }
         seen.push((output, text.span()));
-        if !outputs[output].ty.is_tensor() || outputs[output].hidden {
-            let why = if outputs[output].hidden { "hidden from users" } else { "not a single tensor" };
+        let result = &outputs[output];
+        if result.hidden || !(result.ty.is_tensor() || result.ty.kind == Kind::Tensors) {
+            let why = if result.hidden { "hidden from users" } else { "not a single tensor, nor a list" };
             context.push(catalogue::inplace_result(text.span(), text.as_str(), why));
-        } else if let Some(argument) = argument {
-            pairs.push((argument, output));
+            continue;
+        }
+        let Some(argument) = argument else { continue };
+        match (&args[argument].ty.kind, &result.ty.kind) {
+            (Kind::Tensors, Kind::Tensors) | (Kind::Tensor, Kind::Tensor) => pairs.push((argument, output)),
+            (_, Kind::Tensors) => {
+                context.push(catalogue::inplace_result(
+                    text.span(),
+                    text.as_str(),
+                    "a list; the argument is none",
+                ));
+            }
+            _ => {
+                context.push(catalogue::inplace_result(
+                    text.span(),
+                    text.as_str(),
+                    "no list; the argument is one",
+                ));
+            }
         }
     }
     if let Some(entry) = raw.entry(KeyName::Inplace)

@@ -71,6 +71,8 @@ pub enum ExprKind {
     Block(Vec<(String, Expr)>, Box<Expr>),
     /// `list[i]` or the i-th value of a tuple.
     Index(Box<Expr>, Box<Expr>),
+    /// `list.map(|item, position| tensor)`: a list of tensors, with the names of the item and, if it has one, the position.
+    Map(Box<Expr>, Vec<String>, Box<Expr>),
     /// A derivative that says why it cannot be computed.
     NotImplemented(String),
     /// A formula in another language, which nothing here can compute.
@@ -192,9 +194,10 @@ macro_rules! children {
                     parts.extend(args.$iter());
                     parts
                 }
-                ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
-                    vec![&$($mutable)? **a, &$($mutable)? **b]
-                }
+                ExprKind::Binary(_, a, b)
+                | ExprKind::Logical(_, a, b)
+                | ExprKind::Index(a, b)
+                | ExprKind::Map(a, _, b) => vec![&$($mutable)? **a, &$($mutable)? **b],
                 ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => vec![&$($mutable)? **operand],
                 ExprKind::If(condition, yes, no) => {
                     vec![&$($mutable)? **condition, &$($mutable)? **yes, &$($mutable)? **no]
@@ -266,6 +269,7 @@ impl Expr {
             (ExprKind::Block(a, _), ExprKind::Block(b, _)) => {
                 a.iter().map(|(name, _)| name).eq(b.iter().map(|(name, _)| name))
             }
+            (ExprKind::Map(_, a, _), ExprKind::Map(_, b, _)) => a == b,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         }
     }

@@ -46,7 +46,7 @@ pub use reduced::{
     with_size,
 };
 pub(crate) use resized::resized;
-pub use resized::{resize_ratio, upsample, upsample_backward, upsampled_sizes};
+pub use resized::{interpolated_sizes, resize_ratio, upsample, upsample_backward, upsampled_sizes};
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, rms_norm, roll, sort};
 pub use slices::{bincount, classes, common_sizes, lengths, searchsorted, tril_indices, triu_indices};
 pub(crate) use windows::padded_sizes;

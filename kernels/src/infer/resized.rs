@@ -84,6 +84,17 @@ pub fn upsampled_sizes(sizes: &[i64], factors: &[f64]) -> Result<Dims> {
     sizes.iter().zip(factors).map(scaled).collect()
 }
 
+/// As [`upsampled_sizes`]; one factor may stand for all dimensions.
+///
+/// # Errors
+/// As there.
+pub fn interpolated_sizes(sizes: &[i64], factors: &[f64]) -> Result<Dims> {
+    match factors {
+        [one] => upsampled_sizes(sizes, &vec![*one; sizes.len().saturating_sub(2)]),
+        factors => upsampled_sizes(sizes, factors),
+    }
+}
+
 /// The distance of places in elements, of a dimension of `size` elements that gets `output_size` places: the inverse of a
 /// positive `scale`, else the quotient of the sizes; with `align_corners` that of the distances between corners.
 ///
@@ -127,6 +138,9 @@ mod tests {
         assert_eq!(upsample_backward(&x, &[6], &[1, 2, 4], &[]).unwrap()[..], [1, 2, 4]);
         assert!(upsample_backward(&x, &[5], &[1, 2, 4], &[]).is_err());
         assert_eq!(upsampled_sizes(&[1, 2, 5, 7], &[1.5, 0.5]).unwrap()[..], [7, 3]);
+        assert_eq!(interpolated_sizes(&[1, 2, 5, 7], &[1.5]).unwrap()[..], [7, 10]);
+        assert_eq!(interpolated_sizes(&[1, 2, 5, 7], &[1.5, 0.5]).unwrap()[..], [7, 3]);
+        assert!(interpolated_sizes(&[1, 2, 5, 7], &[]).is_err());
         for factors in [&[1.0][..], &[-1.0, 1.0], &[f64::NAN, 1.0], &[1e300, 1.0]] {
             assert!(upsampled_sizes(&[1, 2, 5, 7], factors).is_err());
         }

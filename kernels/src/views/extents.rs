@@ -15,6 +15,32 @@ pub fn leading_ones(numbers: &[i64], rank: i64) -> Result<Dims> {
     Ok(std::iter::repeat_n(1, missing).chain(numbers.iter().copied()).collect())
 }
 
+/// A number for each of so many dimensions: those given, or one repeated.
+///
+/// # Errors
+/// If there is another number of them.
+pub fn of_rank(numbers: &[i64], rank: i64) -> Result<Dims> {
+    let count = usize::try_from(rank).unwrap_or(0);
+    match numbers {
+        _ if numbers.len() == count => Ok(Dims::from_slice(numbers)),
+        [one] => Ok(Dims::from_vec(vec![*one; count])),
+        _ => Err(Error::value(format!("{} sizes are given for {count} dimensions", numbers.len()))
+            .with_help("give one for each, or one for all")),
+    }
+}
+
+/// The number of elements of a tensor of these sizes.
+///
+/// # Errors
+/// If a size is negative, or it does not fit in memory.
+pub fn count(sizes: &[i64]) -> Result<i64> {
+    if sizes.iter().any(|&size| size < 0) {
+        return Err(Error::shape("sizes must not be negative"));
+    }
+    let product = sizes.iter().try_fold(1i64, |product, &size| product.checked_mul(size));
+    product.ok_or_else(|| Error::shape("a tensor of these sizes does not fit in memory"))
+}
+
 /// The sizes of matrices with the last of the given dimensions on their diagonals, `offset` apart from the main one, in two
 /// new dimensions: `[2, 3]` and 1 give `[2, 4, 4]`.
 ///

@@ -12,7 +12,8 @@ mod reshape;
 
 pub use dimensions::{alias, expand, permute, squeeze, squeeze_dim, squeeze_dims, t, transpose, unsqueeze};
 pub use extents::{
-    diagonal_places, embedded, even_sizes, exchanged, extent, leading_ones, picked, sizes_between,
+    count, diagonal_places, embedded, even_sizes, exchanged, extent, leading_ones, of_rank, picked,
+    sizes_between,
 };
 pub use order::{
     can_view, chunk_sizes, flattened, inverse_order, moved_order, reversed_order, split_sizes, unflattened,

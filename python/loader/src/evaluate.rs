@@ -111,6 +111,7 @@ impl<'a> Evaluation<'a> {
                 let (base, position) = (self.value(base)?, self.value(position)?.int()?);
                 return base.at(position);
             }
+            ExprKind::Map(list, names, item) => return self.map(list, names, item),
             ExprKind::Convert(inner) => return self.value(inner)?.converted(&expr.ty),
             ExprKind::NotImplemented(reason) => return autograd::not_implemented(reason),
             ExprKind::Opaque(text) => {
@@ -148,6 +149,22 @@ impl<'a> Evaluation<'a> {
         let value = self.value(tail);
         self.locals.truncate(outside);
         value
+    }
+
+    /// The tensor of each item of a list.
+    fn map(&mut self, list: &'a Expr, names: &'a [String], body: &'a Expr) -> Result<Item> {
+        let list = self.value(list)?;
+        let length = query::answer(Query::Len, &list, &[])?.int()?;
+        let outside = self.locals.len();
+        let mut tensors = Vec::with_capacity(length as usize);
+        for position in 0..length {
+            let values = [list.clone().at(position)?, Value::Int(position).into()];
+            self.locals.extend(names.iter().map(String::as_str).zip(values));
+            let tensor = self.value(body).and_then(Item::tensor);
+            self.locals.truncate(outside);
+            tensors.push(tensor?);
+        }
+        Ok(Value::Tensors(tensors).into())
     }
 
     /// A call of an operator.

@@ -3,6 +3,7 @@
 //! In: a definition with pairs of arguments and results. Out: the results that are in no pair. The functional form runs
 //! first, recorded if required; then its results are written into the arguments, all or none.
 
+use std::borrow::Cow;
 use std::panic::Location;
 
 use super::{enter, invoke};
@@ -28,14 +29,7 @@ pub fn invoke_pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 }
 
 fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    let targets: Vec<(&Tensor, &str, usize)> = op
-        .inplace_pairs
-        .iter()
-        .filter_map(|&(argument, output)| match args[argument as usize] {
-            Arg::Tensor(tensor) => Some((tensor, op.schema.args[argument as usize].name, output as usize)),
-            _ => None,
-        })
-        .collect();
+    let targets = targets(op, args);
     for (index, (target, name, _)) in targets.iter().enumerate() {
         refuse_overlapping_target(target, name)?;
         if let Some((_, other, _)) = targets[..index].iter().find(|(other, ..)| other.overlaps(target)) {
@@ -62,9 +56,30 @@ fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         target.storage().set_last_writer(op.form_name(Form::Inplace));
     }
     let written = |index: &usize| op.inplace_pairs.iter().any(|(_, output)| *output as usize == *index);
+    if op.inplace_pairs.iter().any(|(argument, _)| matches!(args[*argument as usize], Arg::Tensors(_))) {
+        return Ok(Outputs::new());
+    }
     let visible = results.len() - op.hidden;
     let rest = results.into_iter().take(visible).enumerate().filter(|(index, _)| !written(index));
     Ok(rest.map(|(_, result)| result).collect())
+}
+
+/// The tensors to write, each with its name in messages and the position of its result. A list is written item by item: its
+/// result, a list too, is the only one.
+fn targets<'a>(op: &'static OpDef, args: &[Arg<'a>]) -> Vec<(&'a Tensor, Cow<'static, str>, usize)> {
+    let mut targets = Vec::new();
+    for &(argument, output) in op.inplace_pairs {
+        let name = op.schema.args[argument as usize].name;
+        match args[argument as usize] {
+            Arg::Tensor(tensor) => targets.push((tensor, Cow::Borrowed(name), output as usize)),
+            Arg::Tensors(list) => {
+                let items = list.iter().enumerate();
+                targets.extend(items.map(|(at, item)| (item, Cow::Owned(format!("{name}[{at}]")), at)));
+            }
+            _ => {}
+        }
+    }
+    targets
 }
 
 fn in_graph(message: String, op: &OpDef) -> Error {

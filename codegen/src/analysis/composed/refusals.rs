@@ -78,6 +78,11 @@ fn with_args(expr: &Expr, args: &[Option<Expr>]) -> Option<Expr> {
     Some(decided(found))
 }
 
+/// A condition that nothing tells.
+fn untold() -> Expr {
+    Expr { kind: ExprKind::None, ty: Ty::new(Kind::None), range: 0..0 }
+}
+
 struct Walk<'a> {
     model: &'a Model,
     top: &'a Op,
@@ -107,8 +112,7 @@ impl<'a> Walk<'a> {
                 for (part, is_yes) in [(yes, true), (no, false)] {
                     let Some(condition) = &condition else {
                         // Of a branch that nothing tells, only the operators can be named.
-                        let untold = Expr { kind: ExprKind::None, ty: Ty::new(Kind::None), range: 0..0 };
-                        self.part(part, scope, &[where_, &[untold]].concat(), frame);
+                        self.part(part, scope, &[where_, &[untold()]].concat(), frame);
                         continue;
                     };
                     if let Some(more) = holds(condition, is_yes) {
@@ -123,6 +127,11 @@ impl<'a> Walk<'a> {
                 let Some(called) = self.model.ops.get(id.0) else { return };
                 let told: Vec<Option<Expr>> = args.iter().map(|arg| frame.told(arg, scope)).collect();
                 self.call(called, &told, where_, frame);
+            }
+            ExprKind::Map(list, _, item) => {
+                self.part(list, scope, where_, frame);
+                // Nothing tells which items there are.
+                self.part(item, scope, &[where_, &[untold()]].concat(), frame);
             }
             _ => expr.children().into_iter().for_each(|part| self.part(part, scope, where_, frame)),
         }

@@ -37,7 +37,7 @@ pub fn inplace_twice(span: Span, name: &str, first: Span) -> Diagnostic {
 /// A result that cannot be written into an argument.
 pub fn inplace_result(span: Span, name: &str, why: &str) -> Diagnostic {
     Diagnostic::error("E0502", format!("`{name}` cannot be written into an argument"), span, why)
-        .with_help("pair arguments with results that users get, each a `Tensor`")
+        .with_help("pair arguments with results that users get, a `Tensor` with one, a list with a list")
 }
 
 /// In-place pairs without the in-place form.

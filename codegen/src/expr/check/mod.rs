@@ -7,6 +7,7 @@ mod call;
 mod coerce;
 mod draft;
 mod flow;
+mod map;
 mod name;
 mod operators;
 mod overload;

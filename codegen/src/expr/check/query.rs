@@ -15,6 +15,9 @@ impl Checker<'_> {
             let place = self.places.of(turbofish);
             return self.refuse(catalogue::syntax_without_meaning(self.at(&place), "methods have no types"));
         }
+        if name == "map" && self.scope.mode == Mode::Decompose {
+            return self.map(call, range);
+        }
         let receiver = self.expr(&call.receiver);
         let given = self.arguments(call.args.iter());
         let (receiver, mut given) = (draft::settled(receiver?), given?);

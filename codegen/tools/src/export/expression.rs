@@ -60,6 +60,9 @@ pub fn expression(expr: &Expr, op: &Op, model: &Model) -> Value {
         ExprKind::Index(base, position) => {
             json!({ "is": "indexing", "of": one(base), "position": one(position) })
         }
+        ExprKind::Map(list, names, item) => {
+            json!({ "is": "map", "of": one(list), "names": names, "item": one(item) })
+        }
         ExprKind::NotImplemented(why) => json!({ "is": "not_implemented", "why": why }),
         ExprKind::Opaque(text) => json!({ "is": "opaque", "text": text }),
         ExprKind::Convert(inner) => json!({ "is": "convert", "operand": one(inner) }),

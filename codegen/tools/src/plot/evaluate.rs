@@ -172,6 +172,7 @@ impl<'a> Evaluator<'a> {
             | ExprKind::Rule(..)
             | ExprKind::Native(..)
             | ExprKind::NotImplemented(_)
+            | ExprKind::Map(..)
             | ExprKind::Opaque(_) => return Err("it depends on more than elements".to_owned()),
         })
     }

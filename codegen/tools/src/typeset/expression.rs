@@ -83,10 +83,22 @@ impl<'a> Writer<'a> {
             }
             ExprKind::Block(bindings, tail) => self.block(bindings, tail),
             ExprKind::Index(base, position) => subscript(self.math(base), self.math(position)),
+            ExprKind::Map(list, names, item) => self.map(list, names, item),
             ExprKind::NotImplemented(why) => Math::atom(words(&format!("not implemented: {why}"))),
             ExprKind::Opaque(text) => Math::atom(words(text)),
             ExprKind::Convert(inner) => self.math(inner),
         }
+    }
+
+    /// A list, of which each part is made of an item of another: `[f(x)]` with `x ∈ list` or `x = list_i` below.
+    fn map(&self, list: &Expr, names: &[String], item: &Expr) -> Math {
+        let list = self.math(list);
+        let below = match names {
+            [item, position] => infix(name(item), "=", subscript(list, name(position)), Level::Compare),
+            [item, ..] => infix(name(item), "∈", list, Level::Compare),
+            [] => list,
+        };
+        subscript(between("[", self.math(item), "]"), below)
     }
 
     pub fn each(&self, items: &[Expr]) -> Vec<Math> {

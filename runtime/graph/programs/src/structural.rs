@@ -43,7 +43,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 20] = [
+const TABLE: [(&str, Structural); 21] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -71,6 +71,8 @@ const TABLE: [(&str, Structural); 20] = [
     ),
     // Values have no gradients of PyTorch's to be cut off from.
     ("torch.ops.aten.detach_.default", Structural::Operator("torch.ops.aten.detach.default")),
+    // Exporters read the result of the call, and not the tensor that it changes.
+    ("torch.ops.aten.resize_.default", Structural::Operator("torch.ops.aten.resize.default")),
     // A kernel may return other strides than PyTorch's, for which no view exists: then elements are copied.
     ("torch.ops.aten.view.default", Structural::Operator("torch.ops.aten.reshape.default")),
     ("torch.ops.aten._unsafe_view.default", Structural::Operator("torch.ops.aten.reshape.default")),
