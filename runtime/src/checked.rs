@@ -15,6 +15,17 @@ pub fn present<T>(value: Option<T>) -> Result<T> {
     value.ok_or_else(|| Error::argument("an optional argument is absent that this call needs"))
 }
 
+/// A value of each item of a list, up to the first error.
+///
+/// # Errors
+/// That of an item.
+pub fn map<I, T>(
+    items: impl ExactSizeIterator<Item = I>,
+    value: impl FnMut(I) -> Result<T>,
+) -> Result<Vec<T>> {
+    items.map(value).collect()
+}
+
 /// Levels of compositions inside each other that a stack of 2 MiB holds in a build without optimisation.
 const LEVELS: usize = 64;
 

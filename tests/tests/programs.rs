@@ -56,7 +56,7 @@ macro_rules! programs {
 programs! {
     mlp convnet lstm cond tiny_transformer gpt2_eager_attention llama bert t5 clip vit_b_16 squeezenet1_1
     mobilenet_v3_small first_rows positives scans repeated slopes window old float8 joint_mlp joint_patches
-    cached nested pairs without_casts
+    cached nested pairs casts without_casts adam on_copies
 }
 
 #[test]
@@ -83,15 +83,6 @@ fn joint_graphs_say_which_results_are_gradients_and_write_running_statistics() {
     assert_eq!(batches(&program), [0]);
     program.run(&recorded.arrays("case0.in").unwrap()).unwrap();
     assert_eq!(batches(&program), [1]);
-}
-
-/// The casts of a region are no nodes of the program; its decomposition has them.
-#[test]
-fn regions_of_automatic_casts_are_refused_with_the_cure() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/programs");
-    let error = Program::load(folder.join("casts.pt2")).unwrap().check().unwrap_err().to_string();
-    assert!(error.contains("a region of automatic casts (`torch.autocast`) is not supported"), "{error}");
-    assert!(error.contains("help: decompose the program, `program.run_decompositions()`"), "{error}");
 }
 
 #[test]

@@ -51,8 +51,12 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
     assert!(ops.len() > 250 && all.compared > 5000, "{} operators, {} bindings", ops.len(), all.compared);
     // A product of two quotients is no formula that is sought; nor is a size that three operands broadcast to, or one
     // of two sizes that are equal in the example only, in a composition.
-    // Nor is a quotient of several sizes, such as the places of a convolution with strides, or the size of a piece.
+    // Nor is a quotient of several sizes, such as the places of a convolution with strides, the size of a piece, or a size times
+    // 1.4, rounded down.
     let open = [
+        "_foreach_addcdiv.Scalar",
+        "_foreach_addcmul.Scalar",
+        "_foreach_lerp.List",
         "_grid_between",
         "_grid_elements",
         "_prelu_kernel_backward",
@@ -71,6 +75,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
         "cosine_similarity",
         "grid_sampler_2d_along",
         "im2col",
+        "interpolate",
         "linalg_diagonal",
         "linalg_lstsq",
         "logcumsumexp_backward",

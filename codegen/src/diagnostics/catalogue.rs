@@ -13,6 +13,7 @@ mod expression;
 mod function;
 mod inference;
 mod lint;
+mod map;
 mod naming;
 mod operator;
 mod result;
@@ -31,6 +32,7 @@ pub use expression::*;
 pub use function::*;
 pub use inference::*;
 pub use lint::*;
+pub use map::*;
 pub use naming::*;
 pub use operator::*;
 pub use result::*;
@@ -54,5 +56,13 @@ fn near_or_all(name: &str, known: &[&str], all: &str) -> Help {
         Some(near) => did_you_mean(near),
         None if known.is_empty() => format!("there are no {all}").into(),
         None => format!("the {all} are {}", ticked(known.iter().copied())).into(),
+    }
+}
+
+/// `a` or `an`, by the first letter of a type's name.
+fn article(noun: &str) -> &'static str {
+    match noun.trim_start_matches('(').starts_with(['a', 'e', 'i', 'o', 'O', 'I']) {
+        true => "an",
+        false => "a",
     }
 }

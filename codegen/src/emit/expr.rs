@@ -5,6 +5,7 @@
 //! values throughout, so the form of every use is known.
 
 mod convert;
+mod list;
 mod literal;
 mod query;
 
@@ -143,13 +144,7 @@ impl Emit<'_> {
             ExprKind::Map(list, names, item) => self.map(list, names, item),
             ExprKind::Rule(..) | ExprKind::Native(..) => self.inference_call(expr),
             ExprKind::Query(Query::SizesAlong, base, args) => self.sizes_along(base, &args[0]),
-            ExprKind::Query(Query::Concat, base, args) => {
-                let (first, other) = (self.borrowed(base), self.borrowed(&args[0]));
-                match expr.ty.kind {
-                    Kind::Tensors => quote!([#first, #other].concat()),
-                    _ => quote!(rt::Dims::from_vec([#first, #other].concat())),
-                }
-            }
+            ExprKind::Query(Query::Concat, base, args) => self.concat(base, &args[0], &expr.ty),
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tuple(_)) => {
                 let item = self.tuple_item(base, position);
                 match base.kind {
@@ -182,56 +177,6 @@ impl Emit<'_> {
             (Kind::Ints(_), true) => quote!((#borrowed).map(rt::Dims::from_slice)),
             (_, true) => quote!((#borrowed).map(ToOwned::to_owned)),
             (_, false) => quote!((#borrowed).to_vec()),
-        }
-    }
-
-    /// The tensor of each item of a list.
-    fn map(&self, list: &Expr, names: &[String], body: &Expr) -> TokenStream {
-        let item = (self.variable)(&Variable::Local(names[0].clone()));
-        let position = names.get(1).map(|name| {
-            let name = (self.variable)(&Variable::Local(name.clone()));
-            quote!(let #name = position as i64;)
-        });
-        let borrowed = match &list.ty.kind {
-            Kind::Tensors => quote!(item),
-            Kind::OptionalTensors => quote!(item.as_ref()),
-            Kind::Strs => quote!(&**item),
-            _ => quote!(*item),
-        };
-        let (list, body) = (self.borrowed(list), self.owned(body));
-        let tensor = match names {
-            [_, _] => quote!(|(position, item)| -> rt::Result<rt::Tensor> {
-                let #item = #borrowed;
-                #position
-                Ok(#body)
-            }),
-            _ => quote!(|item| -> rt::Result<rt::Tensor> {
-                let #item = #borrowed;
-                Ok(#body)
-            }),
-        };
-        let items = match names {
-            [_, _] => quote!((#list).iter().enumerate()),
-            _ => quote!((#list).iter()),
-        };
-        quote!(#items.map(#tensor).collect::<rt::Result<Vec<rt::Tensor>>>()?)
-    }
-
-    /// The sizes of the tensors of a list along one dimension.
-    fn sizes_along(&self, base: &Expr, dim: &Expr) -> TokenStream {
-        let metas = match &base.kind {
-            ExprKind::Variable(variable) => (self.metadata)(variable, Query::SizesAlong),
-            _ => None,
-        };
-        let dim = self.plain(dim);
-        match metas {
-            Some(metas) => {
-                quote!(rt::infer::sizes_along(#metas.iter().map(|meta| &meta.sizes[..]), #dim)?)
-            }
-            None => {
-                let base = self.borrowed(base);
-                quote!(rt::infer::sizes_along(#base.iter().map(|tensor| tensor.shape()), #dim)?)
-            }
         }
     }
 

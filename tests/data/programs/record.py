@@ -87,16 +87,56 @@ class Cached(torch.nn.Module):
         return self.last(x.transpose(1, 2).flatten(2)), keys, values
 
 
-def casts(x, enabled=True):
-    """A region of automatic casts."""
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
-        y = x @ x.mT
-    return y.float() + 1
+class Casts(torch.nn.Module):
+    """A region of automatic casts: to fewer bits, to more, to the wider of two, and a region without casts inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(3, 4, 3)
+        self.batch_norm = torch.nn.BatchNorm2d(4)
+        self.linear = torch.nn.Linear(16, 5)
+        self.norm = torch.nn.LayerNorm(5)
+
+    def forward(self, x, target):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = torch.relu(self.batch_norm(self.convolution(x)))
+            y = self.norm(self.linear(y.flatten(1)))
+            wide = torch.cat([y, y.float()], 1)
+            loss = torch.nn.functional.mse_loss(y, target)
+            with torch.autocast("cpu", enabled=False):
+                square = y.float() @ y.float().T
+            sums = torch.logsumexp(y.double().float() @ y.T, 0)
+            return y.float(), wide, loss, square.exp(), sums.float(), y.argmax(1), y.double() @ torch.ones(5).double()
 
 
 def without_casts(x):
-    """A region without them."""
-    return casts(x, False) * 2
+    """A region without casts."""
+    with torch.autocast("cpu", enabled=False):
+        y = x @ x.mT
+    return (y.float() + 1) * 2
+
+
+class Adam(torch.nn.Module):
+    """A step of Adam over lists of tensors, in place and not."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = (torch.nn.Parameter(torch.rand(size)) for size in [(3, 4), (3,)])
+
+    def forward(self, x, means, squares, step):
+        parameters = [self.weight.detach().clone(), self.bias.detach().clone()]
+        gradients = [x.sum(0) * torch.ones(3, 1), x.sum(1)[:3] * 2]
+        means, squares = torch._foreach_clone(means), torch._foreach_clone(squares)
+        norms = torch._foreach_norm(gradients)
+        torch._foreach_mul_(gradients, torch.clamp(1 / torch.stack(norms).norm(), max=1.0))
+        torch._foreach_lerp_(means, gradients, 0.1)
+        torch._foreach_mul_(squares, 0.999)
+        torch._foreach_addcmul_(squares, gradients, gradients, 0.001)
+        roots = torch._foreach_sqrt(torch._foreach_div(squares, [1 - 0.999**step] * 2))
+        torch._foreach_add_(roots, 1e-8)
+        torch._foreach_add_(parameters, torch._foreach_div(means, roots), alpha=-0.01)
+        steps = torch._foreach_addcdiv(parameters, means, roots, [-0.01, -0.02])
+        return *steps, *means, *squares, *norms, x.clone().resize_(2, 2) + 1
 
 
 def nested(x, pair):
@@ -107,6 +147,48 @@ def nested(x, pair):
 def pairs(odd, half):
     """Sizes 2*n + 1 and n + 1 of a symbol that is no size."""
     return odd[::2] + half, torch.cat([half, odd])
+
+
+@torch.library.custom_op("opsmith::relu_", mutates_args={"self"})
+def relu_(self: torch.Tensor) -> None:
+    self.relu_()
+
+
+@torch.library.custom_op("opsmith::_foreach_sqrt_", mutates_args={"self"})
+def roots_(self: list[torch.Tensor]) -> None:
+    torch._foreach_sqrt_(self)
+
+
+@torch.library.custom_op("opsmith::_native_batch_norm_legit", mutates_args={"running_mean", "running_var"})
+def batch_norm_(
+    input: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    running_mean: torch.Tensor,
+    running_var: torch.Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return torch.ops.aten._native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@batch_norm_.register_fake
+def _(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    return torch.empty_like(input), torch.empty_like(running_mean), torch.empty_like(running_mean)
+
+
+def on_copies(x):
+    """Operators that write their arguments: all of one, a slice, rows with a stride, a list, and beside results."""
+    whole, part = x - 1, x - 1
+    torch.ops.opsmith.relu_(whole)
+    torch.ops.opsmith.relu_(part[1:3])
+    torch.ops.opsmith.relu_(part.t()[::2, -1])
+    lists = x.abs() + 1
+    torch.ops.opsmith._foreach_sqrt_([lists[0], lists[1]])
+    mean, variance = torch.zeros(3), torch.ones(3)
+    out, *_ = torch.ops.opsmith._native_batch_norm_legit(x, None, None, mean, variance, True, 0.1, 1e-5)
+    return whole, part, lists, mean + 1, variance, out
 
 
 class Old(torch.nn.Module):
@@ -144,7 +226,6 @@ PROGRAMS = {
     "scans": (scans, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
     "repeated": (repeated, list(zip(rows(*SIZES), [3, 2, 5, 4])), ({0: Dim.DYNAMIC}, Dim.DYNAMIC)),
     "slopes": (slopes, [(i, torch.ones_like(i)) for i in ids(*TOKENS)], (ALL, ALL)),
-    "casts": (casts, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
     "without_casts": (without_casts, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
     "nested": (nested, [(x, (x + 1, x[:1])) for x in rows(*SIZES)], ({0: Dim.DYNAMIC}, ({0: Dim.DYNAMIC}, None))),
     "pairs": (pairs, [tuple(rows((2 * n + 1,), (n + 1,))) for n in (3, 4, 7, 2)], ({0: 2 * HALF + 1}, {0: HALF + 1})),
@@ -283,6 +364,18 @@ def main():
     save_several()
     save_joint("joint_mlp", JointMlp(), [(4, 8), (3, 8), (7, 8), (2, 8)])
     save_joint("joint_patches", JointPatches().train(), [(4, 1, 6, 6), (3, 1, 6, 6), (7, 1, 6, 6), (2, 1, 6, 6)])
+    pictures = [(torch.randn(n, 3, 4, 4), torch.randn(n, 5)) for n in (3, 2, 7, 4)]
+    batch = {0: Dim.DYNAMIC}
+    steps = [
+        (x, [torch.randn(3, 4), torch.randn(3)], [torch.rand(3, 4), torch.rand(3)], torch.tensor(float(step)))
+        for step, x in enumerate(rows((5, 4), (3, 4), (9, 4), (4, 4)), 1)
+    ]
+    state = [None, None]
+    save("adam", export(Adam(), steps[0], dynamic_shapes=(batch, state, state, None)), steps)
+    save("casts", export(Casts().eval(), pictures[0], dynamic_shapes=(batch, batch)), pictures)
+    rows_of_three = [(x,) for x in rows((4, 3), (3, 3), (9, 3), (5, 3))]
+    program = export(Function(on_copies), rows_of_three[0], dynamic_shapes=(({0: Dim.DYNAMIC},),))
+    save("on_copies", program.run_decompositions(), rows_of_three)
     cached = [
         (torch.randint(0, 20, (b, new)), torch.ones(b, new + old, dtype=torch.int64), *rows((b, 2, old, 8), (b, 2, old, 8)))
         for b, new, old in STEPS

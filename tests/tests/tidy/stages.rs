@@ -101,6 +101,7 @@ const TEXTS: &[&str] = &[
     "Output.doc",
     "Sample.text",
     // Names that the spec gives.
+    "ExprKind.Map",
     "Arg.aliases",
     "Arg.name",
     "Deprecated.instead",

@@ -1,6 +1,7 @@
 //! Mistakes of entries, keys and kinds of values.
 
 use super::super::{Diagnostic, Span, nearest};
+use super::article;
 
 /// The description of a key for messages.
 pub struct ShownKey {
@@ -189,11 +190,4 @@ pub fn item_split(span: Span, written: &str) -> Diagnostic {
     Diagnostic::error("E0212", "YAML splits this item at the comma", span, "meant as one item")
         .with_help(help)
         .with_note("between `[` and `]` or `{` and `}`, a comma ends an item even inside parentheses")
-}
-
-fn article(noun: &str) -> &'static str {
-    match noun.starts_with(['a', 'e', 'i', 'o', 'u']) {
-        true => "an",
-        false => "a",
-    }
 }

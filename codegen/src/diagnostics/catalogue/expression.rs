@@ -1,7 +1,7 @@
 //! Mistakes inside expressions.
 
 use super::super::{Diagnostic, Span, nearest};
-use super::{did_you_mean, ticked};
+use super::{article, did_you_mean, ticked};
 
 /// Text that is not an expression, in the parser's words.
 pub fn not_an_expression(span: Span, message: &str, hint: Option<&str>) -> Diagnostic {
@@ -259,38 +259,6 @@ pub fn method_unknown(span: Span, name: &str, ty: &str, known: &[&str]) -> Diagn
     Diagnostic::error("E0320", format!("there is no method `{name}`"), span, label).with_help(help)
 }
 
-/// `x.map(…)` of another value than a list.
-pub fn not_a_list(span: Span, found: &str, optional: bool) -> Diagnostic {
-    let label = format!("this is {} `{found}`", article(found));
-    let diagnostic = Diagnostic::error("E0346", "only lists have items to map", span, label);
-    match optional {
-        true => {
-            diagnostic.with_help("it may be absent: test it with `is_some()` and take it with `unwrap()`")
-        }
-        false => diagnostic.with_help("map a list of tensors, numbers, texts or dtypes"),
-    }
-}
-
-/// `list.map(f)`
-pub fn map_without_function(span: Span) -> Diagnostic {
-    Diagnostic::error("E0347", "`map` takes one function of an item", span, "not such a call").with_help(
-        "write `list.map(|item| …)`, or `list.map(|item, position| …)`, with a tensor in place of the dots",
-    )
-}
-
-/// `list.map(|(a, b)| …)`
-pub fn item_not_a_name(span: Span) -> Diagnostic {
-    Diagnostic::error("E0348", "an item has a plain name", span, "not a plain name")
-        .with_help("write `|item|` or `|item, position|`, without types")
-}
-
-/// `list.map(|self| …)`, `let a = …; list.map(|a| …)`
-pub fn item_name_taken(span: Span, name: &str) -> Diagnostic {
-    let message = format!("`{name}` has another meaning here");
-    Diagnostic::error("E0349", message, span, "an argument or a value of that name exists")
-        .with_help("choose another name for the item")
-}
-
 /// `f(dim = 1, x)`
 pub fn positional_after_named(span: Span) -> Diagnostic {
     let message = "a positional argument follows a named one";
@@ -456,12 +424,4 @@ pub fn named_argument_not_here(span: Span) -> Diagnostic {
     let message = "arguments are not given by name here";
     Diagnostic::error("E0345", message, span, "only calls of operators take names")
         .with_help("remove the name and the `=`, and give the value at its place")
-}
-
-/// `a` or `an`, by the first letter of a type's name.
-fn article(noun: &str) -> &'static str {
-    match noun.trim_start_matches('(').starts_with(['a', 'e', 'i', 'o', 'O', 'I']) {
-        true => "an",
-        false => "a",
-    }
 }

@@ -21,10 +21,14 @@ impl Checker<'_> {
             Some(syn::Expr::Closure(closure)) if call.args.len() == 1 && is_plain(closure) => closure,
             _ => return self.refuse(catalogue::map_without_function(self.at(&range))),
         };
-        let names = closure.inputs.iter().map(|input| self.item_name(input)).collect::<Option<Vec<_>>>()?;
         let outside = self.locals.len();
         let types = [item, Ty::new(Kind::Int)];
-        self.locals.extend(names.iter().cloned().zip(types));
+        let mut names = Vec::new();
+        for (input, ty) in closure.inputs.iter().zip(types) {
+            let name = self.item_name(input)?;
+            self.locals.push((name.clone(), ty));
+            names.push(name);
+        }
         let body = self.expr_as(&closure.body, &Ty::new(Kind::Tensor));
         self.locals.truncate(outside);
         let kind = ExprKind::Map(Box::new(list), names, Box::new(body?));

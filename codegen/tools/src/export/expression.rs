@@ -14,10 +14,8 @@ pub fn expression(expr: &Expr, op: &Op, model: &Model) -> Value {
     let mut value = match &expr.kind {
         ExprKind::Variable(variable) => self::variable(variable, op),
         ExprKind::Int(value) => json!({ "is": "int", "value": value }),
-        ExprKind::Float(value) => match value.is_finite() {
-            true => json!({ "is": "float", "value": value }),
-            false => json!({ "is": "float", "value": value.to_string() }),
-        },
+        ExprKind::Float(value) if value.is_finite() => json!({ "is": "float", "value": value }),
+        ExprKind::Float(value) => json!({ "is": "float", "value": value.to_string() }),
         ExprKind::Imaginary => json!({ "is": "imaginary" }),
         ExprKind::Bool(value) => json!({ "is": "bool", "value": value }),
         ExprKind::Str(text) => json!({ "is": "str", "value": text }),
@@ -60,8 +58,8 @@ pub fn expression(expr: &Expr, op: &Op, model: &Model) -> Value {
         ExprKind::Index(base, position) => {
             json!({ "is": "indexing", "of": one(base), "position": one(position) })
         }
-        ExprKind::Map(list, names, item) => {
-            json!({ "is": "map", "of": one(list), "names": names, "item": one(item) })
+        ExprKind::Map(of, names, to) => {
+            json!({ "is": "map", "of": one(of), "names": names, "each": one(to) })
         }
         ExprKind::NotImplemented(why) => json!({ "is": "not_implemented", "why": why }),
         ExprKind::Opaque(text) => json!({ "is": "opaque", "text": text }),

@@ -112,6 +112,8 @@ pub(crate) struct Node {
     /// Arguments by name.
     pub named: Vec<(String, Argument)>,
     pub outputs: Vec<Binding>,
+    /// The dtype that the file records for its first result, if that is a tensor of a known dtype.
+    pub dtype: Option<DType>,
     pub source: Source,
 }
 

@@ -30,6 +30,8 @@ pub(crate) enum Structural {
     Inline { before: usize, after: usize },
     /// A block under automatic casts, or without them.
     Autocast,
+    /// A call of an in-place form on copies.
+    OnCopies,
     /// An operator under another name.
     Operator(&'static str),
 }
@@ -43,7 +45,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 21] = [
+const TABLE: [(&str, Structural); 22] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -64,6 +66,8 @@ const TABLE: [(&str, Structural); 21] = [
     ("torch.ops.higher_order.wrap_with_autocast", Structural::Autocast),
     // A block, and its name among those that are called several times.
     ("torch.ops.higher_order.invoke_subgraph", Structural::Inline { before: 0, after: 1 }),
+    // A decomposition writes no arguments.
+    ("torch.ops.higher_order.auto_functionalized_v2", Structural::OnCopies),
     // A function of Hugging Face's models, of the same arguments.
     (
         "torch.ops.transformers.grouped_mm_fallback.default",
@@ -82,11 +86,15 @@ const TABLE: [(&str, Structural); 21] = [
 /// Nodes are called in their order here, so that tokens are nothing.
 pub(crate) const WITH_TOKEN: &str = "torch.ops.higher_order.with_effects";
 
-/// Operators that the reader calls itself: the elements at a position of a dimension, tensors stacked along a new one, and a
-/// number as a tensor.
+/// Operators that the reader calls itself: the elements at a position of a dimension, tensors stacked along a new one, a
+/// number as a tensor, a tensor in another dtype, a copy, and views of copies.
 pub(crate) const AT_POSITION: &str = "torch.ops.aten.select.int";
 pub(crate) const STACK: &str = "torch.ops.aten.stack.default";
 pub(crate) const OF_NUMBER: &str = "torch.ops.aten.scalar_tensor.default";
+pub(crate) const CAST: &str = "torch.ops.aten.to.dtype";
+pub(crate) const CLONE: &str = "torch.ops.aten.clone.default";
+pub(crate) const SLICE: &str = "torch.ops.aten.slice.Tensor";
+pub(crate) const STRIDED: &str = "torch.ops.aten.as_strided.default";
 
 /// The reader's action for the function of a name; `None` if it is an operator.
 pub(crate) fn find(target: &str) -> Option<Structural> {

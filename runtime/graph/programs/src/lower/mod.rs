@@ -11,6 +11,7 @@ mod tree;
 
 use std::collections::{BTreeMap, HashMap};
 
+use opsmith_core::DType;
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::error::{Error, Result};
 use serde_json::Value as Json;
@@ -117,12 +118,22 @@ fn inputs(scope: &mut Scope, graph: &schema::Graph) -> Result<Vec<Slot>, String>
 }
 
 fn block(scope: &mut Scope, graph: &schema::Graph, inputs: Vec<Slot>) -> Result<Block> {
-    let nodes = graph.nodes.iter().map(|node| lower_node(scope, node)).collect::<Result<Vec<_>>>()?;
+    let nodes = graph.nodes.iter().map(|node| {
+        let lowered = lower_node(scope, node)?;
+        Ok(Node { dtype: recorded_dtype(node, graph), ..lowered })
+    });
+    let nodes = nodes.collect::<Result<Vec<_>>>()?;
     let outputs = graph.outputs.iter().map(|output| arguments::argument(scope, output));
     let outputs = outputs
         .collect::<Result<Vec<_>, String>>()
         .map_err(|problem| Error::io(format!("an output of the graph cannot be read: {problem}")))?;
     Ok(Block { slots: scope.count, inputs, nodes, outputs })
+}
+
+/// The dtype that a file records for the first result of a node.
+fn recorded_dtype(node: &schema::Node, graph: &schema::Graph) -> Option<DType> {
+    let name = arguments::name_of(node.outputs.first()?).ok()??;
+    tensors::dtype(graph.tensor_values.get(name)?.dtype).ok()
 }
 
 /// A block inside a node, whose values are its own.
@@ -171,5 +182,5 @@ fn lower_node(scope: &mut Scope, node: &schema::Node) -> Result<Node> {
         args.drain(..2);
         outputs.drain(..outputs.len().min(1));
     }
-    Ok(Node { name, target, args, named, outputs, source })
+    Ok(Node { name, target, args, named, outputs, dtype: None, source })
 }

@@ -82,15 +82,15 @@ impl Replay<'_> {
         Ok(Some(results.into_iter().map(Value::Tensor).collect()))
     }
 
-    /// `wrap_with_autocast(device_type, dtype, enabled, cache, body, operands…)`, of which only a region without casts can be
-    /// replayed: the casts of others are no nodes of the program.
+    /// `wrap_with_autocast(device_type, dtype, enabled, cache, body, operands…)`: a block with or without automatic casts.
     pub(super) fn autocast(&self, node: &Node, frame: &Frame) -> Results {
-        match node.args.get(2) {
-            Some(Argument::Value(Value::Bool(false))) => self.inline(node, frame, 4, 0),
-            _ => Err(unsupported("a region of automatic casts (`torch.autocast`)").with_help(
-                "decompose the program, `program.run_decompositions()`: then the casts are nodes of their own",
-            )),
-        }
+        let Some(Argument::Value(Value::Bool(enabled))) = node.args.get(2) else {
+            return Err(unsupported("a region of automatic casts that does not say whether it casts"));
+        };
+        let outside = self.casts.replace(*enabled);
+        let results = self.inline(node, frame, 4, 0);
+        self.casts.set(outside);
+        results
     }
 
     /// `map_impl(body, tensors, additional)`, a scan without state.

@@ -5,9 +5,11 @@
 //! does not end the replay: all mistakes are found, except of nodes that need a failed one. A node that needs elements,
 //! which a traced function does not have, is noted: such a program has no graph.
 
+mod casts;
 mod checks;
 mod control;
 mod frame;
+mod on_copies;
 
 use std::cell::{Cell, RefCell};
 
@@ -42,12 +44,14 @@ pub(crate) struct Replay<'a> {
     pub checks_sizes: Cell<bool>,
     /// The first node or input of the last replay that needs elements which a traced function does not have.
     pub lacking: RefCell<Option<String>>,
+    /// Whether operands of calls are cast as the program records.
+    pub casts: Cell<bool>,
 }
 
 impl<'a> Replay<'a> {
     pub fn new(model: &'a Model, weights: &'a [Option<Tensor>], device: Device) -> Replay<'a> {
-        let (errors, checks_sizes, lacking) = Default::default();
-        Replay { model, weights, device, errors, checks_sizes, lacking }
+        let (errors, checks_sizes, lacking, casts) = Default::default();
+        Replay { model, weights, device, errors, checks_sizes, lacking, casts }
     }
 
     /// Calls the program.
@@ -203,6 +207,7 @@ impl<'a> Replay<'a> {
             self.as_tensor(value, argument, takes_tensor)?;
         }
         let results = match (form, op.forms.inplace) {
+            (Form::Functional, _) if self.casts.get() => casts::call(op, args, named, node.dtype)?,
             (Form::Functional, _) => boxed::call_definition(op, &args, &named)?,
             (Form::Inplace, Some(name)) => boxed::call(op.library, name, &args, &named)?,
             _ => return Err(unsupported("a form that writes to `out`")),
@@ -251,6 +256,7 @@ impl<'a> Replay<'a> {
             Structural::Scan => self.scan(node, frame),
             Structural::Inline { before, after } => self.inline(node, frame, before, after),
             Structural::Autocast => self.autocast(node, frame),
+            Structural::OnCopies => on_copies::call(node, frame),
             Structural::AssertTruth | Structural::AssertRange if frame.is_inexact(node) => {
                 assert_of_elements(act, node, frame)
             }
