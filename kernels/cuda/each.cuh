@@ -26,6 +26,17 @@ DEVICE void run_each(const Functor &functor, const Strided<N, u64> &places) {
   }
 }
 
+// An operand of four dimensions.
+template <class T>
+struct Field {
+  T *start;
+  i64 strides[4];
+
+  DEVICE T &at(i64 a, i64 b, i64 c, i64 d) const {
+    return start[a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3]];
+  }
+};
+
 }  // namespace opsmith
 
 #define OPSMITH_EACH(NAME, FUNCTOR)                                                                       \

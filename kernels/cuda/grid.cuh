@@ -162,17 +162,6 @@ struct Sampler {
   }
 };
 
-// An operand of four dimensions.
-template <class T>
-struct Field {
-  T *start;
-  i64 strides[4];
-
-  DEVICE T &at(i64 a, i64 b, i64 c, i64 d) const {
-    return start[a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3]];
-  }
-};
-
 // The neighbours of a place of the grid: lines and columns.
 template <class T>
 DEVICE void neighbours_of(const Sampler &sampler, const Field<T> &grid, const u64 (&index)[3], Neighbours<T> &down,

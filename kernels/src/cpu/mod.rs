@@ -12,6 +12,7 @@ pub mod by_value;
 pub mod convolution;
 mod copy;
 pub mod ctc;
+pub mod detection;
 pub mod distance;
 pub mod factor;
 pub mod fft;

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{DType, DeviceView, DeviceViewMut, Result};
 
-use super::launch::{each, strided};
+use super::launch::{Field, each, strided};
 use super::lists::{ListMemory, Lists};
 use super::scratch::Room;
 use crate::cpu::expect_sizes;
@@ -57,22 +57,6 @@ impl Sampler {
     /// Elements that a place reads.
     fn taps(&self) -> usize {
         [4, 1, 16].get(self.interpolation as usize).copied().unwrap_or(16)
-    }
-}
-
-/// An operand of four dimensions, field by field as in `grid.cuh`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Field {
-    start: *const c_void,
-    strides: [i64; 4],
-}
-
-impl Field {
-    fn of(view: &DeviceView<'_>) -> Field {
-        let mut strides = [0; 4];
-        strides.iter_mut().zip(view.strides()).for_each(|(own, &stride)| *own = stride);
-        Field { start: view.address().cast(), strides }
     }
 }
 

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::axes::{Axes, axes, merge};
 use opsmith_runtime::backend::Grid;
-use opsmith_runtime::{DType, Device, Dims, Element, Error, Result, with_dtype};
+use opsmith_runtime::{DType, Device, DeviceView, Dims, Element, Error, Result, with_dtype};
 
 use crate::device::strided::Strided;
 use crate::device::{Lines, Shape};
@@ -32,6 +32,22 @@ pub(super) use with_float;
 /// The dtype of as many bytes, for code that only moves elements.
 pub(super) fn bits(dtype: DType) -> DType {
     with_dtype!(dtype, T => <<T as Element>::Bits as Element>::DTYPE)
+}
+
+/// An operand of four dimensions, field by field as in `each.cuh`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Field {
+    start: *const c_void,
+    strides: [i64; 4],
+}
+
+impl Field {
+    pub fn of(view: &DeviceView<'_>) -> Field {
+        let mut strides = [0; 4];
+        strides.iter_mut().zip(view.strides()).for_each(|(own, &stride)| *own = stride);
+        Field { start: view.address().cast(), strides }
+    }
 }
 
 /// The error of operands with more dimensions than a kernel's parameter has.

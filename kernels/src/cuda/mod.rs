@@ -9,6 +9,7 @@ pub mod backward;
 pub mod by_value;
 pub mod convolution;
 pub mod ctc;
+pub mod detection;
 pub mod distance;
 pub mod factor;
 pub mod fft;

@@ -191,6 +191,25 @@ def on_copies(x):
     return whole, part, lists, mean + 1, variance, out
 
 
+class Regions(torch.nn.Module):
+    """Boxes that do not overlap better ones, the contents of each, and a convolution with offsets: operators of torchvision."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(4, 2, 3, 3))
+        self.bias = torch.nn.Parameter(torch.randn(4))
+
+    def forward(self, images, boxes, scores, offset, mask):
+        from torchvision.ops import deform_conv2d, nms, roi_align
+
+        kept = nms(boxes, scores, 0.4)
+        rois = torch.cat([torch.ones_like(scores[kept])[:, None], boxes[kept]], 1)
+        even = roi_align(images, rois, (2, 3), 0.5, 2, True)
+        fitted = roi_align(images, rois, (3, 2), 0.5, -1, False)
+        moved = deform_conv2d(images, offset, self.weight, self.bias, (1, 2), (1, 0), (1, 1), mask)
+        return kept, even, fitted, moved, deform_conv2d(images, offset, self.weight, None, (1, 2), (1, 0), (1, 1))
+
+
 class Old(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -376,6 +395,14 @@ def main():
     rows_of_three = [(x,) for x in rows((4, 3), (3, 3), (9, 3), (5, 3))]
     program = export(Function(on_copies), rows_of_three[0], dynamic_shapes=(({0: Dim.DYNAMIC},),))
     save("on_copies", program.run_decompositions(), rows_of_three)
+    detections = []
+    for number in (6, 3, 20, 9):
+        corner = torch.rand(number, 2) * 12
+        boxes = torch.cat([corner, corner + torch.rand(number, 2) * 8], 1)
+        images = torch.randn(2, 4, 8, 9)
+        detections.append((images, boxes, torch.rand(number), torch.randn(2, 36, 8, 4), torch.rand(2, 18, 8, 4)))
+    boxes = {0: Dim.DYNAMIC}
+    save("regions", export(Regions(), detections[0], dynamic_shapes=(None, boxes, boxes, None, None)), detections)
     cached = [
         (torch.randint(0, 20, (b, new)), torch.ones(b, new + old, dtype=torch.int64), *rows((b, 2, old, 8), (b, 2, old, 8)))
         for b, new, old in STEPS

@@ -32,6 +32,8 @@ pub(crate) enum Structural {
     Autocast,
     /// A call of an in-place form on copies.
     OnCopies,
+    /// A number that says how PyTorch was built.
+    Number(i64),
     /// An operator under another name.
     Operator(&'static str),
 }
@@ -45,7 +47,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 22] = [
+const TABLE: [(&str, Structural); 23] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -68,6 +70,8 @@ const TABLE: [(&str, Structural); 22] = [
     ("torch.ops.higher_order.invoke_subgraph", Structural::Inline { before: 0, after: 1 }),
     // A decomposition writes no arguments.
     ("torch.ops.higher_order.auto_functionalized_v2", Structural::OnCopies),
+    // Without CUDA.
+    ("torch.ops.torchvision._cuda_version.default", Structural::Number(-1)),
     // A function of Hugging Face's models, of the same arguments.
     (
         "torch.ops.transformers.grouped_mm_fallback.default",

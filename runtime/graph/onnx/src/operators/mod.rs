@@ -7,6 +7,7 @@ mod arrays;
 mod attention;
 mod control;
 mod convolution;
+mod detection;
 mod losses;
 mod normalization;
 mod pointwise;

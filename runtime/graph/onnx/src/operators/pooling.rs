@@ -53,6 +53,34 @@ pub(super) fn max_pool(call: &Call<'_>) -> Result<Vec<Datum>> {
     Ok(all(results))
 }
 
+/// Elements at their places in larger planes of zeros.
+pub(super) fn max_unpool(call: &Call<'_>) -> Result<Tensor> {
+    let (x, places) = (call.tensor(0)?, call.tensor(1)?);
+    let sizes = space(&x)?;
+    let windows = windows(call, &x)?;
+    let mut shape = x.shape()[..2].to_vec();
+    for (dim, size) in sizes.iter().enumerate() {
+        let border = windows.before[dim] + windows.after[dim];
+        shape.push((size - 1) * windows.strides[dim] + windows.kernel[dim] - border);
+    }
+    // Places are counted in the whole result.
+    let all = run!("zeros", vec![shape.iter().product::<i64>()]; "dtype" => x.dtype())?;
+    let flat = |tensor: &Tensor| run!("reshape", tensor, vec![-1i64]);
+    let found = run!("reshape", run!("scatter.src", &all, 0i64, flat(&places)?, flat(&x)?)?, shape.clone())?;
+    match call.numbers(2, "output_shape")? {
+        None => Ok(found),
+        Some(wanted) if wanted.len() == shape.len() => {
+            let more = wanted.iter().zip(&shape).rev().flat_map(|(wanted, size)| [0, wanted - size]);
+            run!("constant_pad_nd", &found, more.collect::<Vec<i64>>(), 0i64)
+        }
+        Some(wanted) => Err(Error::shape(format!(
+            "`output_shape` has {} numbers, and the result {} dimensions",
+            wanted.len(),
+            shape.len()
+        ))),
+    }
+}
+
 fn average(
     x: &Tensor,
     windows: &Windows,

@@ -39,6 +39,7 @@ struct Options {
     cubic: f64,
     exclude_outside: bool,
     extrapolation: f64,
+    antialias: bool,
 }
 
 pub(super) fn resize(call: &Call<'_>) -> Result<Tensor> {
@@ -50,9 +51,16 @@ pub(super) fn resize(call: &Call<'_>) -> Result<Tensor> {
         cubic: call.float("cubic_coeff_a", -0.75)?,
         exclude_outside: call.flag("exclude_outside", false)?,
         extrapolation: call.float("extrapolation_value", 0.0)?,
+        antialias: call.flag("antialias", false)?,
     };
-    call.only_int("antialias", 0)?;
     let resized = axes_of(call, &x, &options)?;
+    if options.antialias
+        && call.varies
+        && resized.iter().any(|axis| axis.scale.is_none() && axis.from != axis.to)
+    {
+        return Err(unsupported("`antialias` with `sizes`, of images whose sizes are symbols")
+            .with_help("a filter's length is the scale's: export the model with `scales`, or with sizes that are numbers"));
+    }
     if let Some(result) = by_library(&x, &resized, &options)? {
         return Ok(result);
     }
@@ -114,6 +122,7 @@ fn by_library(x: &Tensor, resized: &[Axis], options: &Options) -> Result<Option<
     if !(1..=3).contains(&space)
         || resized.iter().filter(changed).any(|axis| axis.dim < 2)
         || options.exclude_outside
+        || options.antialias
     {
         return Ok(None);
     }
@@ -217,14 +226,7 @@ fn weights(fraction: &Tensor, options: &Options) -> Result<(i64, Vec<Tensor>)> {
     if options.mode == "linear" {
         return Ok((0, vec![run!("rsub.Scalar", fraction, 1.0)?, fraction.clone()]));
     }
-    let a = options.cubic;
-    // The polynomial c3 d³ + c2 d² + c1 d + c0 of a distance.
-    let polynomial = |distance: &Tensor, [c3, c2, c1, c0]: [f64; 4]| {
-        let first = run!("add.Scalar", run!("mul.Scalar", distance, c3)?, c2)?;
-        let second = run!("add.Scalar", run!("mul.Tensor", &first, distance)?, c1)?;
-        run!("add.Scalar", run!("mul.Tensor", &second, distance)?, c0)
-    };
-    let (near, far) = ([a + 2.0, -(a + 3.0), 0.0, 1.0], [a, -5.0 * a, 8.0 * a, -4.0 * a]);
+    let (near, far) = cubics(options.cubic);
     let rest = run!("rsub.Scalar", fraction, 1.0)?;
     let each = [
         polynomial(&run!("add.Scalar", fraction, 1.0)?, far)?,
@@ -233,6 +235,55 @@ fn weights(fraction: &Tensor, options: &Options) -> Result<(i64, Vec<Tensor>)> {
         polynomial(&run!("add.Scalar", &rest, 1.0)?, far)?,
     ];
     Ok((-1, each.into()))
+}
+
+/// Weights as [`weights`] gives them, of a filter that is as wide as a place if there are less places than elements.
+fn filter(fraction: &Tensor, scale: f64, options: &Options) -> Result<(i64, Vec<Tensor>)> {
+    let scale = scale.min(1.0);
+    let reach = if options.mode == "linear" { 1.0 } else { 2.0 };
+    let first = (-reach / scale).floor() + 1.0;
+    if !(first > -4096.0) {
+        return Err(unsupported(format!("`antialias` with a scale of {scale}")));
+    }
+    let first = first as i64;
+    let mut factors = (first..2 - first)
+        .map(|offset| {
+            let apart = run!("abs", run!("rsub.Scalar", fraction, offset as f64)?)?;
+            of_distance(&run!("mul.Scalar", &apart, scale)?, options)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let sum = factors
+        .iter()
+        .skip(1)
+        .try_fold(factors[0].clone(), |sum, factor| run!("add.Tensor", &sum, factor))?;
+    for factor in &mut factors {
+        *factor = run!("div.Tensor", &*factor, &sum)?;
+    }
+    Ok((first, factors))
+}
+
+/// The weight of elements at a distance: 0 from 1 on, or from 2 on for cubics.
+fn of_distance(distance: &Tensor, options: &Options) -> Result<Tensor> {
+    if options.mode == "linear" {
+        return run!("clamp_min", run!("rsub.Scalar", distance, 1.0)?, 0.0);
+    }
+    let (near, far) = cubics(options.cubic);
+    let (near, far) = (polynomial(distance, near)?, polynomial(distance, far)?);
+    let zero = run!("zeros_like", &near)?;
+    let beyond = run!("where.self", run!("lt.Scalar", distance, 2.0)?, &far, &zero)?;
+    run!("where.self", run!("le.Scalar", distance, 1.0)?, &near, &beyond)
+}
+
+/// The polynomial c3 d³ + c2 d² + c1 d + c0 of a distance.
+fn polynomial(distance: &Tensor, [c3, c2, c1, c0]: [f64; 4]) -> Result<Tensor> {
+    let first = run!("add.Scalar", run!("mul.Scalar", distance, c3)?, c2)?;
+    let second = run!("add.Scalar", run!("mul.Tensor", &first, distance)?, c1)?;
+    run!("add.Scalar", run!("mul.Tensor", &second, distance)?, c0)
+}
+
+/// Coefficients of the cubic's polynomials for distances up to 1 and up to 2.
+fn cubics(a: f64) -> ([f64; 4], [f64; 4]) {
+    ([a + 2.0, -(a + 3.0), 0.0, 1.0], [a, -5.0 * a, 8.0 * a, -4.0 * a])
 }
 
 /// A tensor resized along one dimension.
@@ -256,7 +307,11 @@ fn along(x: &Tensor, axis: &Axis, options: &Options) -> Result<Tensor> {
         }
         "linear" | "cubic" => {
             let floor = run!("floor", &places)?;
-            let (first, mut factors) = weights(&run!("sub.Tensor", &places, &floor)?, options)?;
+            let fraction = run!("sub.Tensor", &places, &floor)?;
+            let (first, mut factors) = match options.antialias {
+                true => filter(&fraction, axis.whole() / axis.from as f64, options)?,
+                false => weights(&fraction, options)?,
+            };
             let neighbour = |offset: usize| run!("add.Scalar", &floor, first + offset as i64);
             if options.exclude_outside {
                 factors = inside(&factors, neighbour, last)?;
@@ -299,9 +354,15 @@ fn inside(factors: &[Tensor], neighbour: impl Fn(usize) -> Result<Tensor>, last:
 
 pub(super) fn grid_sample(call: &Call<'_>) -> Result<Tensor> {
     let (x, grid) = (call.tensor(0)?, call.tensor(1)?);
-    if x.dim() != 4 {
-        return Err(unsupported(format!("an input of {} dimensions", x.dim())).with_help("images have 4"));
-    }
+    let name = match x.dim() {
+        4 => "grid_sampler_2d",
+        5 => "grid_sampler_3d",
+        dims => {
+            return Err(
+                unsupported(format!("an input of {dims} dimensions")).with_help("images have 4, volumes 5")
+            );
+        }
+    };
     let mode = match call.text("mode", "linear")?.as_str() {
         "linear" | "bilinear" => 0i64,
         "nearest" => 1,
@@ -314,5 +375,5 @@ pub(super) fn grid_sample(call: &Call<'_>) -> Result<Tensor> {
         "reflection" => 2,
         other => return Err(unsupported(format!("`padding_mode` = {other:?}"))),
     };
-    run!("grid_sampler_2d", &x, to(&grid, x.dtype())?, mode, padding, call.flag("align_corners", false)?)
+    run!(name, &x, to(&grid, x.dtype())?, mode, padding, call.flag("align_corners", false)?)
 }

@@ -177,6 +177,30 @@ pub(super) fn compress(call: &Call<'_>) -> Result<Tensor> {
     run!("index_select", &x, dim, &chosen)
 }
 
+/// The elements that differ, the first place of each, the place of each element among them, and how often each is there.
+pub(super) fn unique(call: &Call<'_>) -> Result<Vec<Datum>> {
+    call.opens_sizes.set(true);
+    let x = call.tensor(0)?;
+    if call.maybe_int("axis")?.is_some() && x.dim() != 1 {
+        return Err(unsupported(format!("`axis`, of a tensor of {} dimensions", x.dim()))
+            .with_help("elements can be compared, and slices cannot"));
+    }
+    let found = tensors("_unique2", &[(&x).into(), true.into(), true.into(), true.into()], &[])?;
+    let [mut values, inverse, mut counts] = <[Tensor; 3]>::try_from(found)
+        .map_err(|_| Error::argument("the operator for elements that differ has not three results"))?;
+    let mut inverse = run!("reshape", &inverse, vec![-1i64])?;
+    let count = inverse.numel();
+    let last = run!("full_like", &counts, count)?;
+    let mut first = run!("scatter_reduce.two", &last, 0i64, &inverse, run!("arange", count)?, "amin")?;
+    if !call.flag("sorted", true)? {
+        let order = run!("argsort", &first)?;
+        let ordered = |tensor: &Tensor| run!("index_select", tensor, 0i64, &order);
+        (values, first, counts) = (ordered(&values)?, ordered(&first)?, ordered(&counts)?);
+        inverse = run!("index_select", run!("argsort", &order)?, 0i64, &inverse)?;
+    }
+    Ok(all([values, first, inverse, counts]))
+}
+
 pub(super) fn one_hot(call: &Call<'_>) -> Result<Tensor> {
     let (given, values) = (call.tensor(0)?, call.tensor(2)?);
     let depth = call.number(1, "depth")?.ok_or_else(|| Error::argument("input 1 is missing"))?;

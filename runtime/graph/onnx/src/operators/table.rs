@@ -3,8 +3,9 @@
 use super::Fold::{self, Constants, First, Never, Sizes, Values};
 use super::Way::{self, Binary, By, To, Unary};
 use super::{
-    Operator, arrays, attention, control, convolution, losses, normalization, pointwise, pooling, products,
-    quantization, random, recurrent, reductions, resize, scatter, selection, sequences, shapes, windows,
+    Operator, arrays, attention, control, convolution, detection, losses, normalization, pointwise, pooling,
+    products, quantization, random, recurrent, reductions, resize, scatter, selection, sequences, shapes,
+    windows,
 };
 
 const fn row(name: &'static str, fold: Fold, way: Way) -> Operator {
@@ -53,6 +54,7 @@ pub(crate) static TABLE: &[Operator] = &[
     row("Cosh", Values, Unary("cosh")),
     row("CumSum", First, To(reductions::cum_sum)),
     row("DFT", Never, To(windows::dft)),
+    row("DeformConv", Never, To(detection::deform_conv)),
     row("DepthToSpace", Never, To(shapes::depth_to_space)),
     row("DequantizeLinear", Never, To(quantization::dequantize)),
     row("Det", Never, Unary("linalg_det")),
@@ -106,6 +108,7 @@ pub(crate) static TABLE: &[Operator] = &[
     row("MatMulInteger", Never, To(quantization::matmul_integer)),
     row("Max", Values, To(pointwise::max)),
     row("MaxPool", Never, By(pooling::max_pool)),
+    row("MaxUnpool", Never, To(pooling::max_unpool)),
     row("Mean", Values, To(pointwise::mean)),
     row("MeanVarianceNormalization", Never, To(normalization::mean_variance)),
     row("MelWeightMatrix", Never, To(windows::mel_weights)),
@@ -116,6 +119,7 @@ pub(crate) static TABLE: &[Operator] = &[
     row("Multinomial", Never, To(random::multinomial)),
     row("Neg", Values, Unary("neg")),
     row("NegativeLogLikelihoodLoss", Never, To(losses::negative_log_likelihood)),
+    row("NonMaxSuppression", Never, To(detection::non_max_suppression)),
     row("NonZero", Never, To(selection::non_zero)),
     row("Not", Values, Unary("logical_not")),
     row("OneHot", Never, To(selection::one_hot)),
@@ -151,6 +155,7 @@ pub(crate) static TABLE: &[Operator] = &[
     row("Reshape", First, To(shapes::reshape)),
     row("Resize", Never, To(resize::resize)),
     row("ReverseSequence", Never, To(sequences::reverse)),
+    row("RoiAlign", Never, To(detection::roi_align)),
     row("RotaryEmbedding", Never, To(attention::rotary)),
     row("Round", Values, Unary("round")),
     row("STFT", Never, To(windows::stft)),
@@ -191,6 +196,7 @@ pub(crate) static TABLE: &[Operator] = &[
     row("TopK", Never, By(selection::top_k)),
     row("Transpose", Values, To(shapes::transpose)),
     row("Trilu", First, To(arrays::trilu)),
+    row("Unique", Never, By(selection::unique)),
     row("Unsqueeze", First, To(shapes::unsqueeze)),
     row("Where", Values, To(pointwise::choose)),
     row("Xor", Values, Binary("logical_xor")),

@@ -257,6 +257,7 @@ impl<'a> Replay<'a> {
             Structural::Inline { before, after } => self.inline(node, frame, before, after),
             Structural::Autocast => self.autocast(node, frame),
             Structural::OnCopies => on_copies::call(node, frame),
+            Structural::Number(number) => Ok(Some(vec![Value::Int(number)])),
             Structural::AssertTruth | Structural::AssertRange if frame.is_inexact(node) => {
                 assert_of_elements(act, node, frame)
             }
