@@ -21,15 +21,15 @@ symbol batch: dimension 0 of x; at least 0; traced with {}
 
 tensor  made by          dtype    shape       layout          bytes  steps  memory
 %0      input x          float32  (batch, 4)  row-major         128  0      input
-%1      0 exp            float32  (batch, 4)  row-major         128  0–1    arena 0
-%2      1 mul.Tensor     float32  (batch, 4)  row-major         128  1–3    arena 128
+%1      0 exp            float32  (batch, 4)  row-major         128  0–1    in %5 0
+%2      1 mul.Tensor     float32  (batch, 4)  row-major         128  1–3    arena 0
 %3      constant         float32  (4)         row-major          16  1      constant
-%4      2 transpose.int  float32  (4, batch)  strides (1, 4)    128  1–3    arena 128
+%4      2 transpose.int  float32  (4, batch)  strides (1, 4)    128  1–3    arena 0
 %5      3 sin            float32  (4, batch)  row-major         128  3      output",
         graph.symbols().infos()[0].example.unwrap()
     );
     assert!(text.starts_with(&expected), "{text}");
-    assert!(text.contains("memory: arena 256 bytes, 1.000 of the least possible 256;"), "{text}");
+    assert!(text.contains("memory: arena 128 bytes, 1.000 of the least possible 128;"), "{text}");
     assert!(graph.describe_at(&[("length", 8)]).is_err());
 }
 

@@ -9,6 +9,7 @@ use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::layout::Layout;
 
 use super::fusion::Fusion;
+use super::lent::{Room, lend};
 use super::offsets::{self, Lifetime};
 use crate::ir::{Argument, BufferId, BufferKind, Graph, NodeKind, TensorId};
 
@@ -27,6 +28,13 @@ pub(crate) enum BufferLocation {
     Arena {
         /// The device of the arena.
         device: Device,
+        /// Offset in bytes.
+        offset: usize,
+    },
+    /// In an output's memory, until that is written.
+    Lent {
+        /// The output's buffer.
+        result: usize,
         /// Offset in bytes.
         offset: usize,
     },
@@ -189,9 +197,28 @@ impl BufferAssignment {
                 Ok(Lifetime { bytes: bytes(graph, layouts, buffer)?, first, last })
             });
             let lifetimes = lifetimes.collect::<Result<Vec<_>>>()?;
+            let results: Vec<usize> = (0..count)
+                .filter(|&buffer| locations[buffer] == BufferLocation::Result)
+                .filter(|&buffer| device_of(graph, buffer) == device)
+                .collect();
+            let rooms = results.iter().filter_map(|&buffer| {
+                let until = liveness.live_ranges[buffer]?.0;
+                Some(bytes(graph, layouts, buffer).map(|bytes| Room { bytes, until }))
+            });
+            let lent = lend(&lifetimes, &rooms.collect::<Result<Vec<_>>>()?);
+            let mut kept = Vec::with_capacity(here.len());
+            for ((&buffer, lent), lifetime) in here.iter().zip(lent).zip(lifetimes) {
+                match lent {
+                    Some((room, offset)) => {
+                        locations[buffer] = BufferLocation::Lent { result: results[room], offset };
+                    }
+                    None => kept.push((buffer, lifetime)),
+                }
+            }
+            let lifetimes: Vec<Lifetime> = kept.iter().map(|(_, lifetime)| *lifetime).collect();
             let offsets = offsets::assign(&lifetimes);
-            for (&buffer, &offset) in here.iter().zip(&offsets.offsets) {
-                locations[buffer] = BufferLocation::Arena { device, offset };
+            for ((buffer, _), &offset) in kept.iter().zip(&offsets.offsets) {
+                locations[*buffer] = BufferLocation::Arena { device, offset };
             }
             let lower_bound = offsets::lower_bound(&lifetimes);
             arenas.push(Arena { device, bytes: offsets.bytes, lower_bound });

@@ -6,6 +6,7 @@
 
 pub(crate) mod bind;
 pub(crate) mod fusion;
+mod lent;
 pub(crate) mod liveness;
 mod offsets;
 mod rows;
@@ -198,6 +199,11 @@ impl Builder<'_> {
                 _ => {}
             }
         }
+        for (number, location) in assignment.locations.iter().enumerate() {
+            if let BufferLocation::Lent { result, offset } = *location {
+                locations[number] = locations[result].clone().map(|(storage, _)| (storage, offset));
+            }
+        }
         Ok(locations)
     }
 
@@ -226,12 +232,15 @@ impl Builder<'_> {
             // SAFETY: a buffer is as large as its root, and binding checked that every layout over it lies inside;
             // nodes write elements before others read them, as in the recorded order.
             self.plan.tensors.push(unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) });
-            let outside = match graph.buffers[buffer].kind {
-                BufferKind::Input(input) => Some(&mut self.plan.inputs[input]),
-                BufferKind::Internal if assignment.locations[buffer] == BufferLocation::Result => {
-                    let root = graph.buffers[buffer].root;
-                    self.plan.results.iter_mut().find(|result| result.root == root)
-                }
+            let of_result = |buffer: usize| graph.buffers[buffer].root;
+            let result = match assignment.locations[buffer] {
+                BufferLocation::Result => Some(of_result(buffer)),
+                BufferLocation::Lent { result, .. } => Some(of_result(result)),
+                _ => None,
+            };
+            let outside = match (&graph.buffers[buffer].kind, result) {
+                (BufferKind::Input(input), _) => Some(&mut self.plan.inputs[*input]),
+                (_, Some(root)) => self.plan.results.iter_mut().find(|result| result.root == root),
                 _ => None,
             };
             if let Some(outside) = outside {

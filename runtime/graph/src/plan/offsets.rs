@@ -65,7 +65,7 @@ pub(crate) fn lower_bound(lifetimes: &[Lifetime]) -> usize {
     most_alive(lifetimes, |bytes| bytes)
 }
 
-fn most_alive(lifetimes: &[Lifetime], size: impl Fn(usize) -> usize) -> usize {
+pub(super) fn most_alive(lifetimes: &[Lifetime], size: impl Fn(usize) -> usize) -> usize {
     let mut changes: Vec<(usize, bool, usize)> = Vec::with_capacity(2 * lifetimes.len());
     for lifetime in lifetimes {
         changes.push((lifetime.first, true, size(lifetime.bytes)));
@@ -250,7 +250,7 @@ impl Placed {
     }
 }
 
-fn round_up(bytes: usize) -> usize {
+pub(super) fn round_up(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGNMENT)
 }
 

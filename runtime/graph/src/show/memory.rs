@@ -70,6 +70,15 @@ pub enum Place {
         /// The buffer whose memory it reuses, as the output of an element-wise call does.
         over: Option<BufferId>,
     },
+    /// In memory of an output, until that is written.
+    Lent {
+        /// The output.
+        output: TensorId,
+        /// Offset in bytes.
+        offset: usize,
+        /// The buffer whose memory it reuses, as the output of an element-wise call does.
+        over: Option<BufferId>,
+    },
     /// In memory of a tile: fused calls write and read it tile by tile.
     Tile {
         /// Offset in bytes.
@@ -124,14 +133,15 @@ impl Graph {
             layouts: layouts.clone(),
         };
         for (number, buffer) in self.buffers.iter().enumerate() {
+            let over = arranged.shares[number].map(|buffer| BufferId(buffer as u32));
             let place = match arranged.locations[number] {
                 BufferLocation::Nowhere => continue,
                 BufferLocation::Input => Place::Input,
                 BufferLocation::Constant => Place::Constant,
                 BufferLocation::Result => Place::Output,
-                BufferLocation::Arena { offset, .. } => {
-                    let over = arranged.shares[number].map(|buffer| BufferId(buffer as u32));
-                    Place::Arena { offset, over }
+                BufferLocation::Arena { offset, .. } => Place::Arena { offset, over },
+                BufferLocation::Lent { result, offset } => {
+                    Place::Lent { output: self.buffers[result].root, offset, over }
                 }
                 BufferLocation::Tile { offset } => Place::Tile { offset },
             };
@@ -140,7 +150,7 @@ impl Graph {
                 Place::Input => report.inputs += bytes,
                 Place::Constant => report.constants += bytes,
                 Place::Output => report.results += bytes,
-                Place::Arena { .. } | Place::Tile { .. } => {}
+                Place::Arena { .. } | Place::Lent { .. } | Place::Tile { .. } => {}
             }
             let buffer_id = BufferId(number as u32);
             let span = arranged.live_ranges[number];

@@ -222,6 +222,8 @@ fn place(report: &BufferReport) -> String {
         Place::Tile { offset } => format!("tile {offset}"),
         Place::Arena { offset, over: None } => format!("arena {offset}"),
         Place::Arena { offset, over: Some(_) } => format!("arena {offset}, in place"),
+        Place::Lent { output, offset, over: None } => format!("in %{} {offset}", output.0),
+        Place::Lent { output, offset, over: Some(_) } => format!("in %{} {offset}, in place", output.0),
     }
 }
 
