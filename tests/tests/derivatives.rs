@@ -53,9 +53,6 @@ fn a_result_read_as_a_constant_never_passes() {
     assert!(tried.into_inner() >= 30, "hardly any formula reads a result");
 }
 
-/// Operators with a derivative by one float that checks cannot ask for alone: the table counts it.
-const PARTLY_REFUSED: [&str; 3] = ["roi_align", "_roi_cells", "_roi_cells_backward"];
-
 /// Unimplemented derivatives, with the reasons of the spec: a new one must be a decision. The table of `opsmith
 /// coverage` agrees with the checks for every operator: gradients, second ones, tangents.
 #[test]
@@ -74,8 +71,7 @@ fn refusals_are_known_and_in_the_coverage_table() {
         let flows = checks::is_differentiable(op);
         let found = [!row.backward.is_empty(), row.second_order, !row.forward_mode.is_empty()];
         let expected = ["gradient", "second_order", "forward_mode"].map(|check| flows && !refused(check));
-        let is_partly = PARTLY_REFUSED.contains(&op.name);
-        if tried && (flows || row.differentiable) && found != expected && !is_partly {
+        if tried && (flows || row.differentiable) && found != expected {
             untrue.lock().unwrap().push(format!("{}: the table says {found:?}, not {expected:?}", op.name));
         }
         refusals
@@ -101,10 +97,6 @@ fn refusals_are_known_and_in_the_coverage_table() {
             "_recurrent_direction: second_order, forward_mode",
             "_recurrent_steps: second_order, forward_mode",
             "_recurrent_steps_backward: gradient, second_order, forward_mode",
-            // Places of regions are decisions of a detector.
-            "roi_align: gradient, second_order, forward_mode",
-            "_roi_cells: gradient, second_order, forward_mode",
-            "_roi_cells_backward: gradient, second_order, forward_mode",
             // Sums over paths have a gradient, and none of it.
             "ctc_loss.IntList: second_order, forward_mode",
             "_ctc_loss: second_order, forward_mode",

@@ -6,6 +6,7 @@
 mod assorted;
 mod by_value;
 mod channels;
+mod detection;
 mod indexing;
 mod indices;
 mod matrices;
@@ -30,6 +31,7 @@ pub use channels::{
     channel_groups, channels, channels_as_pixels, one_sample, pixel_shuffled, pixel_unshuffled,
     pixels_as_channels, places_of,
 };
+pub use detection::nms;
 pub use indexing::{embedding, embedding_dense_backward, gather, index_select, scatter, topk};
 pub use indices::{Indexed, Placed, check_mask, index, index_put, indexed, is_mask, placed};
 pub use matrices::{

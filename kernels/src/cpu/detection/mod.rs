@@ -41,6 +41,49 @@ pub fn kept_boxes<T: Element<Compute: Float>>(
     })
 }
 
+/// The places of the boxes that overlap no better one that is kept, by descending scores.
+///
+/// # Errors
+/// If the shapes do not go together.
+pub fn nms<T: Element<Compute: Float>>(
+    dets: View<'_, T>,
+    scores: View<'_, T>,
+    iou_threshold: f64,
+    mut out: ViewMut<'_, i64>,
+) -> Result<()> {
+    let (order, kept) = best_boxes(&dets, &scores, iou_threshold)?;
+    let places = order.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(at, _)| *at as i64);
+    expect_sizes(out.sizes(), &[kept.iter().filter(|kept| **kept).count() as i64])?;
+    out.write(places)
+}
+
+/// The order of boxes by descending scores, and whether each, in this order, is kept.
+///
+/// # Errors
+/// If the shapes do not go together.
+pub(crate) fn best_boxes<T: Element<Compute: Float>>(
+    dets: &View<'_, T>,
+    scores: &View<'_, T>,
+    threshold: f64,
+) -> Result<(Scratch<usize>, Scratch<bool>)> {
+    check_boxes(dets.sizes(), scores.sizes())?;
+    let numbers = |view: &View<'_, T>| Scratch::mapped(&view.to_contiguous(), |number| number.to_compute());
+    let (boxes, scores) = (numbers(dets), numbers(scores));
+    let mut order = Scratch::with_capacity(scores.len());
+    order.extend(0..scores.len());
+    // Larger scores first, NaN before all; of equal ones the first.
+    let rank = |a: f64, b: f64| b.partial_cmp(&a).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()));
+    order.sort_unstable_by(|&a: &usize, &b: &usize| {
+        rank(scores[a].double(), scores[b].double()).then(a.cmp(&b))
+    });
+    let mut sorted = Scratch::with_capacity(boxes.len());
+    order.iter().for_each(|&at| sorted.extend(boxes[4 * at..][..4].iter().copied()));
+    let mut kept = Scratch::filled(true, scores.len());
+    leave_out(&sorted, threshold, &mut kept);
+    Ok((order, kept))
+}
+
+/// Leaves out boxes of four numbers each that overlap an earlier one that is kept.
 fn leave_out<C: Float>(numbers: &[C], threshold: f64, kept: &mut [bool]) {
     let corners = |at: usize| -> [C; 4] { std::array::from_fn(|number| numbers[4 * at + number]) };
     for first in 0..kept.len() {
@@ -48,10 +91,10 @@ fn leave_out<C: Float>(numbers: &[C], threshold: f64, kept: &mut [bool]) {
             continue;
         }
         let earlier = corners(first);
-        for second in first + 1..kept.len() {
-            if kept[second] && overlap(earlier, corners(second)).double() > threshold {
-                kept[second] = false;
-            }
+        for (after, kept) in kept[first + 1..].iter_mut().enumerate() {
+            // A part that is no number is not above the threshold.
+            let overlaps = overlap(earlier, corners(first + 1 + after)).double() > threshold;
+            *kept &= !overlaps;
         }
     }
 }
