@@ -162,8 +162,10 @@ fn families() -> BTreeMap<&'static str, Vec<String>> {
 
 /// Whether a name is also a method: the first argument of an operator is the tensor `self`.
 pub fn is_method(overloads: &Overloads) -> bool {
-    let takes_self = |op: &OpDef| matches!(op.schema.args.first(), Some(def) if def.ty.kind == ArgKind::Tensor && def.name == "self");
-    overloads.candidates.iter().any(|(op, form)| takes_self(op) || *form == Form::Inplace)
+    overloads.candidates.iter().any(|(op, form)| {
+        let first = op.schema.args.first().filter(|first| first.ty.kind == ArgKind::Tensor);
+        first.is_some_and(|first| first.name == "self" || *form == Form::Inplace)
+    })
 }
 
 /// Adds a function for each name of the library, and a method of tensors for those that take one first.

@@ -242,7 +242,8 @@ fn filter(fraction: &Tensor, scale: f64, options: &Options) -> Result<(i64, Vec<
     let scale = scale.min(1.0);
     let reach = if options.mode == "linear" { 1.0 } else { 2.0 };
     let first = (-reach / scale).floor() + 1.0;
-    if !(first > -4096.0) {
+    // An image without places has no scale.
+    if first.is_nan() || first <= -4096.0 {
         return Err(unsupported(format!("`antialias` with a scale of {scale}")));
     }
     let first = first as i64;
