@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opsmith_runtime::library::{Form, Library};
-use opsmith_runtime::op::{ArgKind, OpDef};
+use opsmith_runtime::op::ArgKind;
 use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
