@@ -75,19 +75,9 @@ impl Checker<'_> {
 
     /// `let name = value;`
     fn binding(&mut self, local: &syn::Local) -> Option<(String, Expr)> {
-        let name = match &local.pat {
-            syn::Pat::Ident(pattern)
-                if pattern.by_ref.is_none()
-                    && pattern.mutability.is_none()
-                    && pattern.subpat.is_none()
-                    && pattern.ident != "self" =>
-            {
-                pattern.ident.to_string()
-            }
-            other => {
-                let place = self.places.of(other);
-                return self.refuse(catalogue::binding_not_a_name(self.at(&place)));
-            }
+        let Some(name) = plain_name(&local.pat) else {
+            let place = self.places.of(&local.pat);
+            return self.refuse(catalogue::binding_not_a_name(self.at(&place)));
         };
         let Some(init) = local.init.as_ref().filter(|init| init.diverge.is_none()) else {
             let place = self.places.of(local);
@@ -131,5 +121,20 @@ impl Checker<'_> {
             },
         };
         Some(Expr { kind: ExprKind::Index(Box::new(base), Box::new(position)), ty, range })
+    }
+}
+
+/// The name of a pattern that is a new name and nothing else.
+pub(super) fn plain_name(pattern: &syn::Pat) -> Option<String> {
+    match pattern {
+        syn::Pat::Ident(pattern)
+            if pattern.by_ref.is_none()
+                && pattern.mutability.is_none()
+                && pattern.subpat.is_none()
+                && pattern.ident != "self" =>
+        {
+            Some(pattern.ident.to_string())
+        }
+        _ => None,
     }
 }

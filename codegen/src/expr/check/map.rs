@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::flow::plain_name;
 use super::{Checker, draft};
 use crate::diagnostics::catalogue;
 use crate::model::expr::{Expr, ExprKind};
@@ -38,16 +39,8 @@ impl Checker<'_> {
     /// A new name: those of items hide no other, so that a name has one meaning wherever an expression is taken apart.
     fn item_name(&mut self, input: &syn::Pat) -> Option<String> {
         let place = self.places.of(input);
-        let name = match input {
-            syn::Pat::Ident(pattern)
-                if pattern.by_ref.is_none()
-                    && pattern.mutability.is_none()
-                    && pattern.subpat.is_none()
-                    && pattern.ident != "self" =>
-            {
-                pattern.ident.to_string()
-            }
-            _ => return self.refuse(catalogue::item_not_a_name(self.at(&place))),
+        let Some(name) = plain_name(input) else {
+            return self.refuse(catalogue::item_not_a_name(self.at(&place)));
         };
         let taken = self.locals.iter().map(|(name, _)| name);
         if taken.chain(self.scope.args.iter().map(|arg| &arg.name)).any(|known| *known == name) {

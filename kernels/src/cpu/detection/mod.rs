@@ -2,7 +2,7 @@
 
 mod regions;
 
-use opsmith_runtime::parallel::{self, FirstError, Shared};
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
 
 use super::copy::with_slice;
@@ -140,23 +140,17 @@ pub fn roi_cells<T: Element<Compute: Float>>(
     let of_region = cells.channels * cells.of_plane();
     let mut failed = Ok(());
     with_slice(&mut out, |out| {
-        let (out, failure) = (Shared(out.as_mut_ptr()), FirstError::default());
-        parallel::for_each_range(cells.regions, 1, |range| {
+        let out = Shared(out.as_mut_ptr());
+        failed = parallel::try_for_each_range(cells.regions, 1, |range| {
             for number in range {
-                let region = match cells.region(&rois, number) {
-                    Ok(region) => region,
-                    Err(error) => {
-                        failure.note(number, Err(error));
-                        continue;
-                    }
-                };
+                let region = cells.region(&rois, number)?;
+                let start = out.at((number * of_region) as i64);
                 // SAFETY: the output has so many regions, and each has one thread.
-                let out =
-                    unsafe { std::slice::from_raw_parts_mut(out.at((number * of_region) as i64), of_region) };
+                let out = unsafe { std::slice::from_raw_parts_mut(start, of_region) };
                 read(&cells, &region, &images, largest, out);
             }
+            Ok(())
         });
-        failed = failure.into_result();
     })?;
     failed
 }
