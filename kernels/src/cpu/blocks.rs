@@ -4,7 +4,7 @@
 
 use super::linalg::innermost::{Blocked, Kernels};
 use super::{
-    attention, convolution, factor, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles,
+    attention, convolution, factor, fft, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles,
 };
 
 /// Where a size stands, and how many elements it is.
@@ -35,6 +35,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("lanes::NARROW", lanes::NARROW),
     ("lanes::SUMS", lanes::SUMS),
     ("lanes::TERMS", lanes::SUMS * lanes::TERMS),
+    ("fft::TOGETHER", fft::TOGETHER),
     ("layer::CHUNK", normalisation::layer::CHUNK),
     ("largest::WIDTH", pooling::largest::WIDTH),
     ("linalg::BLOCK", linalg::BLOCK),
@@ -75,7 +76,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 14] = [
+    const OTHERS: [&str; 15] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -90,6 +91,7 @@ mod tests {
         "panels::SHORT",
         "convolution::TOGETHER",
         "singular::PASSES",
+        "plan::MOST_PASSES",
     ];
 
     #[test]

@@ -1,17 +1,16 @@
 //! Discrete Fourier transforms.
 //!
-//! Everything is computed in double precision and rounded once. Lengths that are powers of two take the
-//! radix-2 algorithm, others Bluestein's, so every length costs O(n log n).
+//! Everything is computed in double precision and rounded once. Several lines are transformed side by side ([`plan`]), so that
+//! vectors hold one number of each.
 
-use std::f64::consts::PI;
+mod plan;
 
 use num_complex::Complex64;
-use opsmith_runtime::axes::{Walk, axes};
-use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
+use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
+use self::plan::{Direction, Lines, Plan};
 use super::strides::expect_sizes;
-use super::tiles::lines;
 
 /// The transform of real numbers over the given dimensions. With `onesided` the last of them has only
 /// the first half (rounded down, plus one) of the frequencies; the others are their conjugates.
@@ -39,8 +38,8 @@ pub fn fft_r2c<T: Element>(
     let mut array = Array::of(&self_);
     array.transform(&dims, Direction::Forward);
     array.scale(&dims, normalization)?;
-    array.write(&sizes, &mut out)?;
-    Ok(())
+    let cut = dims.last().copied().filter(|_| onesided);
+    array.write(cut.map(|dim| (dim, sizes[dim])), &mut out)
 }
 
 /// The inverse transform that gives real numbers, `last_dim_size` of them along the last of the given
@@ -64,9 +63,7 @@ pub fn fft_c2r<T: Element>(
     array.transform(&[last], Direction::Inverse);
     array.scale(&dims, normalization)?;
     expect_sizes(out.sizes(), &array.sizes)?;
-    let sizes = array.sizes.clone();
-    array.write(&sizes, &mut out)?;
-    Ok(())
+    array.write(None, &mut out)
 }
 
 /// The transform of complex numbers over the given dimensions, or its inverse.
@@ -85,8 +82,7 @@ pub fn fft_c2c<T: Element>(
     let mut array = Array::of(&self_);
     array.transform(&dims, if forward { Direction::Forward } else { Direction::Inverse });
     array.scale(&dims, normalization)?;
-    array.write(self_.sizes(), &mut out)?;
-    Ok(())
+    array.write(None, &mut out)
 }
 
 /// The number of frequencies of which the others of so many are conjugates.
@@ -149,11 +145,8 @@ pub(crate) fn distinct(dims: &[i64], rank: usize) -> Result<Scratch<usize>> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Direction {
-    Forward,
-    Inverse,
-}
+/// Lines that are transformed side by side.
+pub(super) const TOGETHER: usize = 16;
 
 /// Complex numbers in row-major order.
 struct Array {
@@ -168,16 +161,26 @@ impl Array {
     }
 
     fn transform(&mut self, dims: &[usize], direction: Direction) {
-        let strides = contiguous_strides(&self.sizes);
         for &dim in dims {
-            let (line, outer) = lines(&self.sizes, [&strides], dim);
-            let step = line.steps[0] as usize;
-            let plan = Plan::new(line.size as usize, direction);
-            for [start] in Walk::new(&outer) {
-                let places = (start as usize..).step_by(step).take(line.size as usize);
-                let mut values: Scratch<Complex64> = places.clone().map(|at| self.elements[at]).collect();
-                plan.run(&mut values);
-                places.zip(values).for_each(|(at, value)| self.elements[at] = value);
+            let length = self.sizes[dim] as usize;
+            // Neighbours along a line are so far apart, and so many lines lie side by side.
+            let step = self.sizes[dim + 1..].iter().product::<i64>() as usize;
+            if self.elements.is_empty() {
+                return;
+            }
+            let plan = Plan::new(length, direction);
+            let mut lines = Lines::new(&plan);
+            // Of the last dimension, lines follow each other.
+            let (across, along) = if step == 1 { (length, 1) } else { (1, step) };
+            let block = if step == 1 { length * TOGETHER } else { length * step };
+            for block in self.elements.chunks_mut(block) {
+                let all = block.len() / length;
+                for first in (0..all).step_by(TOGETHER) {
+                    let count = TOGETHER.min(all - first);
+                    lines.gather(&block[first * across..], count, across, along);
+                    plan.run(&mut lines);
+                    lines.scatter(&mut block[first * across..], across, along);
+                }
             }
         }
     }
@@ -209,107 +212,21 @@ impl Array {
         Array { elements, sizes }
     }
 
-    /// Writes the elements below the given sizes.
-    fn write<T: Element>(&self, sizes: &[i64], out: &mut ViewMut<'_, T>) -> Result<()> {
-        let strides = contiguous_strides(&self.sizes);
-        let axes = axes(sizes, [&strides], |_| true);
-        let places = Walk::new(&axes).map(|[at]| at as usize);
-        out.write(places.map(|at| T::from_scalar(Scalar::Complex(self.elements[at]))))
-    }
-}
-
-/// The tables of all transforms of one length.
-struct Plan {
-    length: usize,
-    /// e^(±2πi k / n) for the radix-2 transform of the padded length.
-    roots: Scratch<Complex64>,
-    /// Bluestein's chirp e^(±πi k² / n), and the transform of its conjugate; empty for powers of two.
-    chirp: Scratch<Complex64>,
-    filter: Scratch<Complex64>,
-}
-
-impl Plan {
-    fn new(length: usize, direction: Direction) -> Plan {
-        let sign = if direction == Direction::Forward { -1.0 } else { 1.0 };
-        if length.is_power_of_two() || length == 0 {
-            return Plan {
-                length,
-                roots: roots(length, sign),
-                chirp: Scratch::new(),
-                filter: Scratch::new(),
-            };
-        }
-        let padded = (2 * length - 1).next_power_of_two();
-        // k² modulo 2n keeps the angle exact for large k.
-        let angle =
-            |k: usize| sign * PI * ((k as u128 * k as u128) % (2 * length as u128)) as f64 / length as f64;
-        let chirp: Scratch<Complex64> = (0..length).map(|k| Complex64::from_polar(1.0, angle(k))).collect();
-        let roots = roots(padded, -1.0);
-        let mut filter = Scratch::filled(Complex64::ZERO, padded);
-        for (k, value) in chirp.iter().enumerate() {
-            filter[k] = value.conj();
-            filter[(padded - k) % padded] = value.conj();
-        }
-        radix2(&mut filter, &roots);
-        Plan { length, roots, chirp, filter }
-    }
-
-    fn run(&self, values: &mut [Complex64]) {
-        if self.chirp.is_empty() {
-            return radix2(values, &self.roots);
-        }
-        // The transform is a convolution with the chirp, between multiplications with it.
-        let padded = self.filter.len();
-        let mut work = Scratch::filled(Complex64::ZERO, padded);
-        for ((work, value), chirp) in work.iter_mut().zip(values.iter()).zip(&self.chirp) {
-            *work = value * chirp;
-        }
-        radix2(&mut work, &self.roots);
-        // The inverse transform, as the conjugate of the transform of the conjugate.
-        for (work, filter) in work.iter_mut().zip(&self.filter) {
-            *work = (*work * filter).conj();
-        }
-        radix2(&mut work, &self.roots);
-        for ((value, work), chirp) in values.iter_mut().zip(&work).zip(&self.chirp).take(self.length) {
-            *value = work.conj() * chirp / padded as f64;
-        }
-    }
-}
-
-/// The first half of the roots of unity of a power of two.
-fn roots(length: usize, sign: f64) -> Scratch<Complex64> {
-    (0..length / 2).map(|k| Complex64::from_polar(1.0, sign * 2.0 * PI * k as f64 / length as f64)).collect()
-}
-
-/// The transform of a power of two of elements, in place.
-fn radix2(values: &mut [Complex64], roots: &[Complex64]) {
-    let length = values.len();
-    if length < 2 {
-        return;
-    }
-    let shift = usize::BITS - length.trailing_zeros();
-    for at in 0..length {
-        let reversed = at.reverse_bits() >> shift;
-        if at < reversed {
-            values.swap(at, reversed);
-        }
-    }
-    let mut half = 1;
-    while half < length {
-        let step = length / (2 * half);
-        for block in values.chunks_exact_mut(2 * half) {
-            let (low, high) = block.split_at_mut(half);
-            for ((low, high), root) in low.iter_mut().zip(high).zip(roots.iter().step_by(step)) {
-                let turned = *high * root;
-                (*low, *high) = (*low + turned, *low - turned);
-            }
-        }
-        half *= 2;
+    /// Writes the elements; with a dimension and a size, the first ones along it.
+    fn write<T: Element>(&self, cut: Option<(usize, i64)>, out: &mut ViewMut<'_, T>) -> Result<()> {
+        let number = |value: &Complex64| T::from_scalar(Scalar::Complex(*value));
+        let Some((dim, size)) = cut else { return out.write(self.elements.iter().map(number)) };
+        let inner = self.sizes[dim + 1..].iter().product::<i64>() as usize;
+        let (whole, kept) = (self.sizes[dim] as usize * inner, size as usize * inner);
+        let blocks = self.elements.chunks_exact(whole.max(1)).flat_map(|block| &block[..kept]);
+        out.write(blocks.map(number))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::PI;
+
     use super::*;
     use crate::cpu::testing::{Array as Strided, scattered};
 

@@ -4,7 +4,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
-use super::copy::copy_into;
+use super::copy::{copy_into, with_slice};
 use super::fill::fill_with;
 use super::strides::{broadcast_strides, expect_sizes};
 use crate::infer;
@@ -153,24 +153,31 @@ fn roll_bits<B: Element>(
             *total = (*total + shift.rem_euclid(size)).rem_euclid(size);
         }
     }
-    let strides = opsmith_runtime::layout::contiguous_strides(self_.sizes());
-    let mut index = Dims::from_elem(0, self_.dim());
-    let rolled = (0..count).map(|_| {
-        let mut position = 0;
-        for dim in 0..index.len() {
-            let size = self_.sizes()[dim];
-            position += (index[dim] + size - moves[dim]) % size * strides[dim];
-        }
-        for dim in (0..index.len()).rev() {
-            index[dim] += 1;
-            if index[dim] < self_.sizes()[dim] {
-                break;
+    // Runs of neighbours stay together: those behind the last dimension that moves, which splits in two.
+    let last = moves.iter().rposition(|shift| *shift != 0).unwrap_or(0);
+    let (sizes, strides) = (self_.sizes(), opsmith_runtime::layout::contiguous_strides(self_.sizes()));
+    let inner = strides.get(last).copied().unwrap_or(1) as usize;
+    let (row, split) = match sizes.get(last) {
+        Some(size) => (*size as usize * inner, moves[last] as usize * inner),
+        None => (1, 0),
+    };
+    with_slice(&mut out, |out| {
+        let mut index = Dims::from_elem(0, last);
+        for to in out.chunks_exact_mut(row) {
+            let from: i64 =
+                (0..last).map(|dim| (index[dim] + sizes[dim] - moves[dim]) % sizes[dim] * strides[dim]).sum();
+            let from = &elements[from as usize..][..row];
+            to[split..].copy_from_slice(&from[..row - split]);
+            to[..split].copy_from_slice(&from[row - split..]);
+            for dim in (0..last).rev() {
+                index[dim] += 1;
+                if index[dim] < sizes[dim] {
+                    break;
+                }
+                index[dim] = 0;
             }
-            index[dim] = 0;
         }
-        elements[position as usize]
-    });
-    out.write(rolled)
+    })
 }
 
 /// A tensor with a value around it; `pad` holds how much before and after each dimension, from the last

@@ -19,7 +19,7 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{DType, Dims, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::lanes::{computed, with_computed};
-use super::linalg::Multiply;
+use super::linalg::{Multiply, few::FEW};
 use super::rounded::held;
 use super::strides::expect_operand;
 use crate::window::{MOST, Window, spatial_sizes};
@@ -58,7 +58,9 @@ pub fn convolution<T: Element<Compute: Convolve>>(
 ) -> Result<()> {
     let plan =
         Plan::new(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, transposed, groups)?;
-    let w = widen(&weight);
+    let weight = weight.to_contiguous();
+    let mut widened = Scratch::new();
+    let w = computed(&weight, &mut widened);
     let held = in_memory::<T>(transposed, output_padding, stride);
     let channels = out.sizes()[1] as usize;
     let bias = match bias {
@@ -72,7 +74,7 @@ pub fn convolution<T: Element<Compute: Convolve>>(
         }
     };
     let bias = bias.as_ref().map(|bias| &bias[..]);
-    plan.write(transposed, &held, input, &w, bias, &mut out)
+    plan.write(transposed, &held, input, w, bias, &mut out)
 }
 
 /// The gradients of [`convolution`] for input, weight and bias; those not asked for in `output_mask`
@@ -102,7 +104,9 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     let held = in_memory::<T>(transposed, output_padding, stride);
     if asked(0) {
         // The gradient of a convolution is a transposed one, and the other way around.
-        plan.write(!transposed, &held, grad_output, &widen(&weight), None, &mut grad_input)?;
+        let weight = weight.to_contiguous();
+        let mut widened = Scratch::new();
+        plan.write(!transposed, &held, grad_output, computed(&weight, &mut widened), None, &mut grad_input)?;
     } else {
         write_zeros(&mut grad_input)?;
     }
@@ -294,9 +298,11 @@ impl Plan {
                 None => self.write_by_columns(true, held, input, weight, bias, out),
             };
         }
-        // Whole planes are columns already.
+        // Whole planes are columns already. Of one sample with few positions, most of the time goes into reading the weight, which
+        // a product with few columns does once, without packing it.
         let planes = self.sliding.is_identity() && input.is_contiguous() && out.is_contiguous();
-        match self.patches(bias).filter(|_| !planes) {
+        let few = self.samples * self.groups == 1 && self.sliding.positions() <= FEW;
+        match self.patches(bias).filter(|_| !planes && !few) {
             Some(patches) => patches.forward(input, weight, out),
             None => self.write_by_columns(false, held, input, weight, bias, out)?,
         }

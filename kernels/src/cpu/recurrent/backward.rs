@@ -3,6 +3,7 @@
 use opsmith_runtime::{Result, Scratch, View, ViewMut};
 
 use super::{Kind, Layer, Unit, add_product, elements};
+use crate::cpu::simd::widest_over;
 use crate::math::tanh;
 
 /// The gradients of [`steps`](super::steps): by the gates before their activations, `(steps, batch, width)`, of GRU also by
@@ -40,6 +41,7 @@ pub fn steps_backward<T: Unit>(
     // The gradients by the state after the step at hand.
     let mut dh = Scratch::filled(T::ZERO, states);
     let mut dc = Scratch::filled(T::ZERO, first_cell.len());
+    let mut bent = Scratch::filled(T::ZERO, first_cell.len());
     for step in (0..layer.steps).rev() {
         let at = layer.position(step);
         add(&mut dh, grad_output.as_ref(), at);
@@ -49,6 +51,13 @@ pub fn steps_backward<T: Unit>(
             Some(start) => (&output[start..start + states], &cells[start.min(cells.len())..]),
             None => (&first_hidden[..], &first_cell[..]),
         };
+        if kind == Kind::Lstm {
+            let after = &cells[at * states..(at + 1) * states];
+            widest_over::<T, _>(
+                #[inline(always)]
+                || bent.iter_mut().zip(after).for_each(|(bent, cell)| *bent = tanh(*cell)),
+            );
+        }
         for (sequence, row) in (at * batch..(at + 1) * batch).enumerate() {
             let own = sequence * units..(sequence + 1) * units;
             let saved = &activations[row * saved..(row + 1) * saved];
@@ -56,8 +65,8 @@ pub fn steps_backward<T: Unit>(
             let dh = &mut dh[own.clone()];
             match kind {
                 Kind::Lstm => {
-                    let after = &cells[row * units..(row + 1) * units];
-                    back_lstm(saved, (&before_cell[own.clone()], after), dh, &mut dc[own], of_gates);
+                    let bent = &bent[own.clone()];
+                    back_lstm(saved, (&before_cell[own.clone()], bent), dh, &mut dc[own], of_gates);
                 }
                 Kind::Gru => {
                     let of_sums = &mut sums[row * width..(row + 1) * width];
@@ -94,12 +103,12 @@ fn tanh_slope<T: Unit>(value: T) -> T {
     T::ONE.sub(value.mul(value))
 }
 
-/// One step of long short-term memory. `cells` are the cell states before and after it.
+/// One step of long short-term memory. `cells` are the cell states before it, and the hyperbolic tangents of those after it.
 fn back_lstm<T: Unit>(saved: &[T], cells: (&[T], &[T]), dh: &mut [T], dc: &mut [T], of_gates: &mut [T]) {
     let units = dh.len();
     for unit in 0..units {
         let [input, forget, new, out] = [0, 1, 2, 3].map(|gate| saved[gate * units + unit]);
-        let bent = tanh(cells.1[unit]);
+        let bent = cells.1[unit];
         let of_cell = dc[unit].add(dh[unit].mul(out).mul(tanh_slope(bent)));
         of_gates[unit] = of_cell.mul(new).mul(slope(input));
         of_gates[units + unit] = of_cell.mul(cells.0[unit]).mul(slope(forget));

@@ -3,6 +3,8 @@
 use opsmith_runtime::{Result, Scratch, View, ViewMut};
 
 use super::{Kind, Layer, Unit, add_product, elements};
+use crate::cpu::copy::with_slices;
+use crate::cpu::simd::widest_over;
 use crate::math::{sigmoid, tanh};
 
 /// The steps of a layer. `gates` is `(steps, batch, width)`, `hidden` and `cell` `(batch, units)`, `weight`
@@ -20,96 +22,118 @@ pub fn steps<T: Unit>(
     bias: Option<View<'_, T>>,
     kind: i64,
     reverse: bool,
-    mut output: ViewMut<'_, T>,
-    mut cells: ViewMut<'_, T>,
-    mut activations: ViewMut<'_, T>,
+    output: ViewMut<'_, T>,
+    cells: ViewMut<'_, T>,
+    activations: ViewMut<'_, T>,
 ) -> Result<()> {
     let layer = Layer::of(kind, &gates, &hidden, reverse);
     let Layer { kind, batch, units, .. } = layer;
     let (width, saved, states) = (layer.width(), kind.saved() * units, batch * units);
-    let gates = elements(&gates);
+    let gates = gates.to_contiguous();
     let bias = bias.map_or_else(|| Scratch::filled(T::ZERO, width), |bias| elements(&bias));
     let mut hidden = elements(&hidden);
     let mut cell: Scratch<T> = cell.iter().flat_map(View::iter).collect();
     let mut sums = Scratch::filled(T::ZERO, batch * width);
-    let mut all_hidden = Scratch::filled(T::ZERO, layer.steps * states);
-    let mut all_cells = Scratch::filled(T::ZERO, if kind == Kind::Lstm { layer.steps * states } else { 0 });
-    let mut all_saved = Scratch::filled(T::ZERO, layer.steps * batch * saved);
-    for at in (0..layer.steps).map(|step| layer.position(step)) {
-        sums.chunks_exact_mut(width.max(1)).for_each(|row| row.copy_from_slice(&bias));
-        add_product(&hidden, &weight, true, &mut sums, width);
-        for sequence in 0..batch {
-            let row = at * batch + sequence;
-            let sums = Sums {
-                input: &gates[row * width..(row + 1) * width],
-                state: &sums[sequence * width..(sequence + 1) * width],
-                units,
+    with_slices(&mut [output, cells, activations], |[all_hidden, all_cells, all_saved]| {
+        for at in (0..layer.steps).map(|step| layer.position(step)) {
+            sums.chunks_exact_mut(width.max(1)).for_each(|row| row.copy_from_slice(&bias));
+            add_product(&hidden, &weight, true, &mut sums, width);
+            let step = Step {
+                input: &gates[at * batch * width..(at + 1) * batch * width],
+                sums: &sums,
+                hidden: &mut hidden,
+                cell: &mut cell,
+                saved: &mut all_saved[at * batch * saved..(at + 1) * batch * saved],
             };
-            let h = &mut hidden[sequence * units..(sequence + 1) * units];
-            let saved = &mut all_saved[row * saved..(row + 1) * saved];
-            match kind {
-                Kind::Lstm => {
-                    let c = &mut cell[sequence * units..(sequence + 1) * units];
-                    advance_lstm(sums, h, c, saved);
-                    all_cells[row * units..(row + 1) * units].copy_from_slice(c);
-                }
-                Kind::Gru => advance_gru(sums, h, saved),
-                Kind::Tanh => (0..units).for_each(|unit| h[unit] = tanh(sums.of(0, unit))),
-                Kind::Relu => (0..units).for_each(|unit| h[unit] = positive(sums.of(0, unit))),
+            step.run(kind, units);
+            all_hidden[at * states..(at + 1) * states].copy_from_slice(&hidden);
+            if kind == Kind::Lstm {
+                all_cells[at * states..(at + 1) * states].copy_from_slice(&cell);
             }
-            all_hidden[row * units..(row + 1) * units].copy_from_slice(h);
         }
-    }
-    cells.write(all_cells.iter().copied())?;
-    activations.write(all_saved.iter().copied())?;
-    output.write(all_hidden.iter().copied())
+    })
 }
 
-/// The products that the gates of one sequence add at one step.
-#[derive(Clone, Copy)]
-struct Sums<'a, T> {
-    /// Those of the input.
+/// One step of all sequences.
+struct Step<'a, T> {
+    /// The products of the input.
     input: &'a [T],
     /// Those of the state, with its bias.
-    state: &'a [T],
-    units: usize,
+    sums: &'a [T],
+    /// The states before the step, and after it.
+    hidden: &'a mut [T],
+    cell: &'a mut [T],
+    /// Activations for the gradients.
+    saved: &'a mut [T],
 }
 
-impl<T: Unit> Sums<'_, T> {
-    fn of(&self, gate: usize, unit: usize) -> T {
-        let index = gate * self.units + unit;
-        self.input[index].add(self.state[index])
+impl<T: Unit> Step<'_, T> {
+    fn run(self, kind: Kind, units: usize) {
+        let (width, saved) = (kind.gates() * units, kind.saved() * units);
+        widest_over::<T, _>(
+            #[inline(always)]
+            || {
+                for (sequence, hidden) in self.hidden.chunks_exact_mut(units.max(1)).enumerate() {
+                    let row = |width: usize| sequence * width..(sequence + 1) * width;
+                    let (input, state) = (&self.input[row(width)], &self.sums[row(width)]);
+                    let saved = &mut self.saved[row(saved)];
+                    match kind {
+                        Kind::Lstm => {
+                            advance_lstm(input, state, hidden, &mut self.cell[row(units)], saved);
+                        }
+                        Kind::Gru => advance_gru(input, state, hidden, saved),
+                        Kind::Tanh => write_sums(hidden, input, state, tanh),
+                        Kind::Relu => write_sums(hidden, input, state, positive),
+                    }
+                }
+            },
+        );
     }
 }
 
-/// One step of long short-term memory: the states become the next ones.
-fn advance_lstm<T: Unit>(sums: Sums<'_, T>, hidden: &mut [T], cell: &mut [T], saved: &mut [T]) {
-    for unit in 0..sums.units {
-        let (input, forget) = (sigmoid(sums.of(0, unit)), sigmoid(sums.of(1, unit)));
-        let (new, out) = (tanh(sums.of(2, unit)), sigmoid(sums.of(3, unit)));
-        cell[unit] = forget.mul(cell[unit]).add(input.mul(new));
-        hidden[unit] = out.mul(tanh(cell[unit]));
-        save(saved, unit, sums.units, [input, forget, new, out]);
+/// Writes a function of sums.
+#[inline(always)]
+fn write_sums<T: Unit>(out: &mut [T], a: &[T], b: &[T], function: impl Fn(T) -> T) {
+    out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = function(a.add(*b)));
+}
+
+/// One step of long short-term memory: the states become the next ones. Loops over a gate each, which compilers vectorise.
+#[inline(always)]
+fn advance_lstm<T: Unit>(input: &[T], state: &[T], hidden: &mut [T], cell: &mut [T], saved: &mut [T]) {
+    let units = hidden.len();
+    let gate = |at: usize| at * units..(at + 1) * units;
+    write_sums(&mut saved[..2 * units], &input[..2 * units], &state[..2 * units], sigmoid);
+    write_sums(&mut saved[gate(2)], &input[gate(2)], &state[gate(2)], tanh);
+    write_sums(&mut saved[gate(3)], &input[gate(3)], &state[gate(3)], sigmoid);
+    let (kept, added) = (saved[gate(1)].iter(), saved[gate(0)].iter().zip(&saved[gate(2)]));
+    for (cell, (forget, (input, new))) in cell.iter_mut().zip(kept.zip(added)) {
+        *cell = forget.mul(*cell).add(input.mul(*new));
+    }
+    for (hidden, (out, cell)) in hidden.iter_mut().zip(saved[gate(3)].iter().zip(cell.iter())) {
+        *hidden = out.mul(tanh(*cell));
     }
 }
 
 /// One step of gated recurrent units.
-fn advance_gru<T: Unit>(sums: Sums<'_, T>, hidden: &mut [T], saved: &mut [T]) {
-    for (unit, hidden) in hidden.iter_mut().enumerate() {
-        let (reset, update) = (sigmoid(sums.of(0, unit)), sigmoid(sums.of(1, unit)));
-        let state = sums.state[2 * sums.units + unit];
-        let new = tanh(sums.input[2 * sums.units + unit].add(reset.mul(state)));
-        *hidden = new.add(update.mul(hidden.sub(new)));
-        save(saved, unit, sums.units, [reset, update, new, state]);
+#[inline(always)]
+fn advance_gru<T: Unit>(input: &[T], state: &[T], hidden: &mut [T], saved: &mut [T]) {
+    let units = hidden.len();
+    let gate = |at: usize| at * units..(at + 1) * units;
+    write_sums(&mut saved[..2 * units], &input[..2 * units], &state[..2 * units], sigmoid);
+    saved[gate(3)].copy_from_slice(&state[gate(2)]);
+    let (resets, rest) = saved.split_at_mut(units);
+    let (updates, news) = rest.split_at_mut(units);
+    let sums = input[gate(2)].iter().zip(&state[gate(2)]);
+    for (new, (reset, (input, state))) in news.iter_mut().zip(resets.iter().zip(sums)) {
+        *new = tanh(input.add(reset.mul(*state)));
+    }
+    for (hidden, (update, new)) in hidden.iter_mut().zip(updates.iter().zip(news.iter())) {
+        *hidden = new.add(update.mul(hidden.sub(*new)));
     }
 }
 
-/// Keeps the values that the gradients of one unit read.
-fn save<T: Unit>(saved: &mut [T], unit: usize, units: usize, values: [T; 4]) {
-    values.into_iter().enumerate().for_each(|(gate, value)| saved[gate * units + unit] = value);
-}
-
 /// The positive part; NaN stays.
+#[inline(always)]
 fn positive<T: Unit>(sum: T) -> T {
     if sum.lt(T::ZERO) { T::ZERO } else { sum }
 }

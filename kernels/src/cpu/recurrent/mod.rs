@@ -11,7 +11,8 @@ pub use backward::steps_backward;
 pub use forward::steps;
 use opsmith_runtime::{Scratch, View};
 
-use super::linalg::{Matrix, MatrixMut, Multiply};
+use super::linalg::few::FEW;
+use super::linalg::{Matrix, MatrixMut, Multiply, row_major};
 use super::normalisation::Real;
 
 /// Elements in which steps are computed.
@@ -111,13 +112,7 @@ fn add_product<T: Multiply<Compute = T>>(
     }
     let count = sums.len() / width;
     assert!(rows.len() == count * inner && matrix.size(columns) == width, "shapes were checked before");
-    let left = Matrix {
-        data: rows.as_ptr(),
-        rows: count,
-        columns: inner,
-        row_stride: inner as i64,
-        column_stride: 1,
-    };
+    let left = row_major(rows, count, inner);
     let right = Matrix {
         data: matrix.as_ptr(),
         rows: inner,
@@ -126,6 +121,15 @@ fn add_product<T: Multiply<Compute = T>>(
         column_stride,
     };
     let out = MatrixMut { data: sums.as_mut_ptr(), row_stride: width as i64, column_stride: 1 };
+    // Of few sequences, the product of the weight with them, which reads each of its rows once.
+    let (left, right, out) = match count <= FEW && inner_stride == 1 {
+        true => (
+            right.transposed(),
+            left.transposed(),
+            MatrixMut { row_stride: 1, column_stride: width as i64, ..out },
+        ),
+        false => (left, right, out),
+    };
     // SAFETY: the matrices lie in the slices and the view, as was asserted, and nothing else writes them.
     unsafe { T::multiply(left, right, Some(T::ONE), T::ONE, out) };
 }
