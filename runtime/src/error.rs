@@ -80,6 +80,8 @@ enum Cause {
     LackOfElements,
     /// Inference gave a kernel an output of another shape than its result has.
     Inference,
+    /// A graph was run at sizes at which its function makes other calls.
+    OtherSizes,
     Other,
 }
 
@@ -114,6 +116,14 @@ impl Error {
         ));
         error.0.cause = Cause::Inference;
         error.with_help("the operator's shape inference and its kernel disagree")
+    }
+
+    /// An error of kind [`ErrorKind::Graph`]: a graph is run at sizes that it was not made for, at which its function makes other
+    /// calls, or may.
+    pub fn of_other_sizes(message: impl Into<String>) -> Error {
+        let mut error = Error::new(ErrorKind::Graph, message);
+        error.0.cause = Cause::OtherSizes;
+        error
     }
 
     /// Adds a remedy.
@@ -154,6 +164,11 @@ impl Error {
     /// Whether inference gave a kernel an output of another shape than its result has.
     pub fn is_of_inference(&self) -> bool {
         self.0.cause == Cause::Inference
+    }
+
+    /// Whether a graph was run at sizes that it was not made for, so that its function has to be traced again at these.
+    pub fn is_of_other_sizes(&self) -> bool {
+        self.0.cause == Cause::OtherSizes
     }
 
     /// The operator that was called, e.g. `mm`.

@@ -192,7 +192,15 @@ fn what_is_said_of_any_rank_is_right_for_every_operator() {
     // unknown sizes: many operands of different ranks, or sizes that attributes give or that others must be multiples of.
     let split = ["split.Tensor", "split_with_sizes", "unsafe_split.Tensor", "unsafe_split_with_sizes"];
     let open = ["unbind.int", "repeat_interleave.self_Tensor"];
-    let untried = ["conv1d", "conv2d", "conv3d", "ctc_loss.IntList", "deform_conv2d", "roi_align"];
+    let untried = [
+        "affine_grid_generator",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "ctc_loss.IntList",
+        "deform_conv2d",
+        "roi_align",
+    ];
     let padded = ["conv1d.padding", "conv2d.padding", "conv3d.padding"];
     let recurrent = ["lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input", "_recurrent_sequence"];
     let parts = ["_recurrent_layers", "_recurrent_layer", "_recurrent_direction", "_projected_steps"];

@@ -61,6 +61,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
         "_grid_elements",
         "_prelu_kernel_backward",
         "_scaled_dot_product_flash_attention_for_cpu",
+        "_singular_bounds",
         "_weight_norm",
         "_weight_norm_interface",
         "broadcast_tensors",

@@ -87,7 +87,7 @@ pub(crate) fn check_guards(graph: &Graph, symbols: &Bindings) -> Result<()> {
                 None => format!("at least {}", info.least),
                 Some(most) => format!("from {} to {most}", info.least),
             };
-            return Err(Error::graph(format!(
+            return Err(Error::of_other_sizes(format!(
                 "`{}` is {value}, and the graph was made for {bounds}: other sizes take other steps",
                 info.name
             ))
@@ -106,7 +106,7 @@ pub(crate) fn check_guards(graph: &Graph, symbols: &Bindings) -> Result<()> {
         Some(format!("{} is {}", Size::from(symbol).named(&graph.symbols), symbols.get(symbol)?))
     });
     let given: Vec<String> = given.collect();
-    Err(Error::graph(format!(
+    Err(Error::of_other_sizes(format!(
         "the graph is only for {}, and {}: {}",
         guard.condition.named(&graph.symbols),
         given.join(", "),

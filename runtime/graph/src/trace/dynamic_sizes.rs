@@ -74,6 +74,13 @@ pub(crate) fn call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     if defined.any(|(def, arg)| def.value == ValueUse::Required && lacks_elements(def, arg)) {
         return Err(must_be_known(op, args));
     }
+    let mut device = None;
+    args.iter().for_each(|arg| arg.for_each_tensor(|tensor| device = device.or(Some(tensor.device()))));
+    if let (Some(composite), Some(device)) = (op.composite, device)
+        && op.kernels.dtypes(device.backend).iter().next().is_none()
+    {
+        return composite(args);
+    }
     let owned: Vec<Owned> = args.iter().map(|arg| described(*arg)).collect();
     let arguments: Vec<ArgumentMeta<'_>> = owned.iter().map(Owned::as_argument).collect();
     let mut context = Context::new();

@@ -54,8 +54,9 @@ impl FormulaFinder {
         }
         let FormulaFinder { samples, symbols, .. } = self;
         let with_known = || samples.polynomial_of_derived(&numbers, &symbols.borrow());
+        let product = || samples.product_of_derived(&numbers, &symbols.borrow());
         let divided = || samples.quotient(&numbers, self.divided?, &mut symbols.borrow_mut());
-        let found = samples.polynomial(&numbers).or_else(with_known).or_else(divided);
+        let found = samples.polynomial(&numbers).or_else(with_known).or_else(product).or_else(divided);
         self.unfitted.set(self.unfitted.get() || found.is_none());
         found
     }

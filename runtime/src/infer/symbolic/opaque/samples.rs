@@ -39,6 +39,37 @@ impl Samples {
         if derived.is_empty() { None } else { polynomial(&columns, numbers) }
     }
 
+    /// A multiple of a product of two or three symbols, of which the table's derived ones may be some: the number of places that
+    /// an image has after a convolution with strides, for a batch.
+    pub fn product_of_derived(&self, numbers: &[i64], symbols: &Symbols) -> Option<Size> {
+        let derived = self.derived(symbols);
+        let columns: Vec<&Column> = self.columns.iter().chain(&derived).collect();
+        let times = |product: &[i128], column: &Column| -> Vec<i128> {
+            product
+                .iter()
+                .zip(&column.1)
+                .map(|(product, value)| product.saturating_mul(i128::from(*value)))
+                .collect()
+        };
+        let one = vec![1i128; numbers.len()];
+        for (first, a) in columns.iter().enumerate() {
+            let of_a = times(&one, a);
+            for (second, b) in columns.iter().enumerate().skip(first) {
+                let of_b = times(&of_a, b);
+                let size = Size::from(a.0) * Size::from(b.0);
+                if let Some(factor) = multiple(of_b.iter().copied(), numbers) {
+                    return Some(size * Size::Const(factor));
+                }
+                for c in &columns[second..] {
+                    if let Some(factor) = multiple(times(&of_b, c).into_iter(), numbers) {
+                        return Some(size * Size::from(c.0) * Size::Const(factor));
+                    }
+                }
+            }
+        }
+        None
+    }
+
     /// A sum of multiples of a quotient and its dividend, or a multiple of a quotient and another symbol. The quotient
     /// is an existing one, or a new one of one of the first `divided` symbols.
     pub fn quotient(&self, numbers: &[i64], divided: usize, symbols: &mut Symbols) -> Option<Size> {
@@ -59,6 +90,47 @@ impl Samples {
                 let found = self.with_quotient(&parts, of, numbers, &mut own);
                 if found.is_some() {
                     return found;
+                }
+            }
+        }
+        self.product_of_quotients(numbers, divided, symbols)
+    }
+
+    /// A multiple of the product of quotients of two of the first `divided` symbols, and of another symbol or none.
+    fn product_of_quotients(&self, numbers: &[i64], divided: usize, symbols: &mut Symbols) -> Option<Size> {
+        let columns = self.columns.get(..divided.min(self.columns.len()))?;
+        // Of some thousand quotients of a symbol, few divide all numbers.
+        let quotients = |values: &[i64]| -> Vec<(i64, i64, Vec<i64>)> {
+            let each = DIVISORS.into_iter().flat_map(|by| (0..by).map(move |plus| (by, plus)));
+            let parts = each.map(|(by, plus)| {
+                let parts = values.iter().map(|value| value.saturating_add(plus) / by);
+                (by, plus, parts.collect::<Vec<i64>>())
+            });
+            let divides = |parts: &[i64]| {
+                parts.iter().zip(numbers).all(|(part, number)| *part != 0 && number % part == 0)
+            };
+            parts.filter(|(_, _, parts)| divides(parts)).collect()
+        };
+        let of: Vec<_> = columns.iter().map(|column| quotients(&column.1)).collect();
+        let one = vec![1; numbers.len()];
+        for (first, a) in columns.iter().enumerate() {
+            for (second, b) in columns.iter().enumerate().skip(first + 1) {
+                let others = columns.iter().enumerate().filter(|(at, _)| *at != first && *at != second);
+                let others = others.map(|(_, (symbol, values))| (Size::from(*symbol), values));
+                for (other, values) in std::iter::once((Size::Const(1), &one)).chain(others) {
+                    for (by_a, plus_a, of_a) in &of[first] {
+                        for (by_b, plus_b, of_b) in &of[second] {
+                            let products = of_a.iter().zip(of_b).zip(values);
+                            let products =
+                                products.map(|((a, b), c)| i128::from(*a) * i128::from(*b) * i128::from(*c));
+                            let Some(factor) = multiple(products, numbers) else { continue };
+                            let mut quotient = |of: Symbol, by: i64, plus: i64| {
+                                symbols.quotient(&(Size::from(of) + Size::Const(plus)), &Size::Const(by))
+                            };
+                            let both = quotient(a.0, *by_a, *plus_a) * quotient(b.0, *by_b, *plus_b);
+                            return Some(both * other * Size::Const(factor));
+                        }
+                    }
                 }
             }
         }
@@ -227,6 +299,10 @@ mod tests {
         check(&|n, m| n / 2 * m, "s1*floor(s0/2)");
         check(&|n, _| n - n / 2, "s0-floor(s0/2)");
         assert_eq!(symbols.len(), 5);
+        let places =
+            samples.product_of_derived(&column(&|n, m| 3 * (n / 2) * (m / 2) * m), &symbols).unwrap();
+        assert_eq!(places.named(&symbols).to_string(), "3*s1*floor(s0/2)*floor(s1/2)");
+        assert!(samples.product_of_derived(&column(&|n, m| n / 2 * (m / 2) + 1), &symbols).is_none());
         assert!(samples.quotient(&column(&|n, _| n.min(64)), 2, &mut symbols).is_none());
     }
 
