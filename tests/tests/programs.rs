@@ -7,6 +7,7 @@ mod programs_support;
 
 use std::path::Path;
 
+use opsmith::TensorOps as _;
 use opsmith_programs::{OutputRole, Program, ProgramOutput};
 use programs_support::{Archive, compare, folders};
 
@@ -56,7 +57,50 @@ macro_rules! programs {
 programs! {
     mlp convnet lstm cond tiny_transformer gpt2_eager_attention llama bert t5 clip vit_b_16 squeezenet1_1
     mobilenet_v3_small first_rows positives scans repeated slopes window old float8 joint_mlp joint_patches
-    cached nested pairs casts without_casts adam on_copies regions
+    cached nested pairs casts without_casts adam on_copies regions mapped columns prefixes places quantised
+}
+
+#[test]
+fn recurrent_layers_of_16_bits_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/programs");
+    let program = Program::load(folder.join("narrow.pt2")).unwrap();
+    let recorded = Archive::open(&folder.join("narrow.npz"));
+    for case in 0..4 {
+        let outputs = program.run(&recorded.arrays(&format!("case{case}.in")).unwrap()).unwrap();
+        let expected = recorded.arrays(&format!("case{case}.out")).unwrap();
+        // Steps of PyTorch are rounded to the narrow type, ours at their end.
+        for (output, unit) in [(0, 1.0 / 1024.0), (1, 1.0 / 128.0)] {
+            let (found, wanted) =
+                (outputs[output].to_vec::<f32>().unwrap(), expected[output].to_vec::<f32>().unwrap());
+            assert!(
+                found.iter().zip(&wanted).all(|(a, b)| (a - b).abs() <= 2.0 * unit),
+                "{found:?} {wanted:?}"
+            );
+        }
+        compare("narrow", &outputs[2..], &expected[2..]);
+    }
+    let nothing = opsmith::Tensor::of(&[f32::NAN; 15]).reshape([5, 3]).unwrap();
+    let error = program.run(&[nothing]).unwrap_err().to_string();
+    assert!(error.contains("a check of the program does not hold: no number"), "{error}");
+}
+
+#[test]
+fn sizes_at_which_the_graph_does_not_hold_get_one_of_their_own() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/programs");
+    let program = Program::load(folder.join("places.pt2")).unwrap();
+    let checked = program.check().unwrap();
+    // One number without a formula fixes all sizes of the graph.
+    assert_eq!(checked.special.len(), 3, "{:?}", checked.special);
+    let reason = "no formula of the sizes gives `fill_value`";
+    assert!(checked.special.iter().all(|text| text.contains(reason)), "{:?}", checked.special);
+    assert!(checked.to_string().contains("one graph only where s"), "{checked}");
+    // More sizes than graphs are kept, and the first one again.
+    for width in (8..40).chain([8]) {
+        let x = opsmith::ones([1, 3, 8, width]).unwrap();
+        let outputs = program.run(&[x]).unwrap();
+        assert_eq!(outputs[0].shape(), [1, 2, width / 4, 2]);
+        assert_eq!(outputs[1].to_vec::<f32>().unwrap(), [(width as f64).sqrt() as f32; 2]);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! In: texts. Out: a tensor for each input of the program, in its order, on its device.
 
 use anyhow::{Context, Result, bail};
-use opsmith::Tensor;
+use opsmith::{DType, Tensor, TensorOps as _};
 use opsmith_nn::npz::NpzArchive;
 use opsmith_programs::Program;
 
@@ -26,6 +26,9 @@ pub fn read(program: &Program, given: &[String]) -> Result<Vec<Tensor>> {
             bail!("the input {name:?} is given twice");
         }
         let input = array(file).with_context(|| format!("the input {name:?}"))?;
+        // NumPy has no `bfloat16`: its files have `float32` for it.
+        let is_widened = taken[position].dtype == DType::BF16 && input.dtype() == DType::F32;
+        let input = if is_widened { input.to_dtype(DType::BF16)? } else { input };
         inputs[position] = Some(input.to_device(program.device())?);
     }
     let missing = taken.iter().zip(&inputs).find(|(_, input)| input.is_none());

@@ -12,6 +12,7 @@ import zipfile
 
 import numpy as np
 import torch
+from torch.ao.quantization.fx import _decomposed  # noqa: F401, declares operators
 from torch.export import Dim, export
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves
@@ -149,6 +150,95 @@ def pairs(odd, half):
     return odd[::2] + half, torch.cat([half, odd])
 
 
+class Mapped(torch.nn.Module):
+    """Functions mapped over dimensions with `torch.vmap`: masks of attention over four, lines, products, views, lists."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(4, 3))
+
+    def forward(self, x, tokens):
+        vmap = torch.vmap
+        batch, count = tokens.shape
+        segments = torch.arange(count) // 2
+
+        def sees(row, head, query, key):
+            near = (query - key).abs() <= head + 1
+            return (key <= query) & near & (tokens[row, key] != 0) & (segments[query] == segments[key])
+
+        def over(which):
+            return tuple(0 if dim == which else None for dim in range(4))
+
+        mask = vmap(vmap(vmap(vmap(sees, over(3)), over(2)), over(1)), over(0))
+        mask = mask(torch.arange(batch), torch.arange(2), torch.arange(count), torch.arange(count))
+
+        def of_row(row):
+            scores = torch.softmax(self.weight @ row, 0)
+            parts = scores.view(2, -1).unbind(1)
+            largest, place = row.max(0)
+            return scores.sum(), parts[0] * largest, place, row.add(1).mul_(2), scores.shape[0] * 2
+
+        def of_pair(row, column):
+            return torch.where(row.sum() > column.sum(), row.cumsum(0), row.flip(0)), row.argmax(), row.mean(-1, keepdim=True)
+
+        sums, parts, places, others, _ = vmap(of_row, out_dims=(0, 0, 0, 0, None))(x)
+        pairs = vmap(vmap(of_pair, (None, 1)), (0, None))(x, x)
+        columns = vmap(lambda column: torch.log_softmax(column, 0) + torch.ones(1), in_dims=1)(x)
+        return mask, sums, parts, places, others, pairs, columns, vmap(lambda row: self.weight.sum(1))(x)
+
+
+def columns(x):
+    """Results along other dimensions than the first."""
+    return torch.vmap(lambda row: (torch.softmax(row, 0), row[:2].outer(row), row.sum()), out_dims=(-1, 1, 0))(x)
+
+
+def prefixes(x, y):
+    """Sums of all elements so far, and compositions of all functions from the last one on."""
+    from torch._higher_order_ops.associative_scan import associative_scan
+
+    def compose(first, then):
+        return first[0] * then[0], first[1] * then[0] + then[1]
+
+    sums = associative_scan(lambda a, b: a + b, x, 0, combine_mode="pointwise")
+    lines = associative_scan(compose, (x, y), 1, combine_mode="pointwise", reverse=True)
+    return sums, lines
+
+
+def places(x):
+    """The places of patches, for a batch, and a number that is no formula of sizes."""
+    patches = torch.nn.functional.avg_pool2d(x, 4).permute(0, 2, 3, 1)
+    return torch.nn.functional.linear(patches, torch.ones(2, 3)), x.new_full((2,), x.shape[3] ** 0.5)
+
+
+class Narrow(torch.nn.Module):
+    """Elements of 16 bits in recurrent layers; conjugates, indices by dimension, a check of an element."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru = torch.nn.LSTM(3, 4, bidirectional=True).half(), torch.nn.GRU(3, 4).bfloat16()
+
+    def forward(self, x):
+        torch._assert_async((x == x).all(), "no number")
+        rounded = x.round().int()
+        spectrum = torch.fft.fft(x).conj() * 2
+        steps = self.lstm(x.half()[:, None])[0].float(), self.gru(x.bfloat16()[:, None])[0].float()
+        return *steps, torch.view_as_real(spectrum), *torch.where(rounded > 0), *torch.nonzero(x, as_tuple=True)
+
+
+def quantised(x, weight):
+    """Integers of eight bits for floats, as `torch.ao.quantization` writes them."""
+    ops = torch.ops.quantized_decomposed
+    scale, zero = torch.tensor(0.05), torch.tensor(3)
+    scales, zeros = torch.tensor([0.02, 0.03, 0.01, 0.05]), torch.tensor([0, 1, -2, 0])
+    q = ops.quantize_per_tensor(x, 0.05, 3, -128, 127, torch.int8)
+    w = ops.quantize_per_channel(weight, scales, zeros, 0, -127, 127, torch.int8)
+    back = ops.dequantize_per_tensor(q, 0.05, 3, -128, 127, torch.int8)
+    back_w = ops.dequantize_per_channel(w, scales, zeros, 0, -127, 127, torch.int8)
+    by_tensor = ops.quantize_per_tensor.tensor(x, scale, zero, 0, 255, torch.uint8)
+    same = ops.dequantize_per_tensor.tensor(by_tensor, scale, zero, 0, 255, torch.uint8)
+    return q, w, back @ back_w.T, by_tensor, same, torch._int_mm(q, w.T)
+
+
 @torch.library.custom_op("opsmith::relu_", mutates_args={"self"})
 def relu_(self: torch.Tensor) -> None:
     self.relu_()
@@ -248,6 +338,9 @@ PROGRAMS = {
     "without_casts": (without_casts, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
     "nested": (nested, [(x, (x + 1, x[:1])) for x in rows(*SIZES)], ({0: Dim.DYNAMIC}, ({0: Dim.DYNAMIC}, None))),
     "pairs": (pairs, [tuple(rows((2 * n + 1,), (n + 1,))) for n in (3, 4, 7, 2)], ({0: 2 * HALF + 1}, {0: HALF + 1})),
+    "prefixes": (prefixes, [tuple(rows(size, size)) for size in [(4, 3), (3, 3), (9, 3), (5, 3)]], ({0: Dim.DYNAMIC},) * 2),
+    "places": (places, [(x,) for x in rows((2, 3, 8, 8), (1, 3, 12, 9), (3, 3, 16, 20), (2, 3, 11, 8))], ({0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO},)),
+    "quantised": (quantised, [tuple(rows((n, 16), (4, 16))) for n in (18, 20, 32, 17)], ({0: Dim.DYNAMIC}, None)),
     "window": (window, [(x,) for x in rows((2, 7), (3, 64), (2, 9), (5, 2))], (ALL,)),
 }
 
@@ -391,8 +484,14 @@ def main():
     ]
     state = [None, None]
     save("adam", export(Adam(), steps[0], dynamic_shapes=(batch, state, state, None)), steps)
-    save("casts", export(Casts().eval(), pictures[0], dynamic_shapes=(batch, batch)), pictures)
+    tokens = [(x, torch.randint(0, 3, (len(x), 6))) for x in rows((5, 3), (2, 3), (9, 3), (3, 3))]
+    save("mapped", export(Mapped(), tokens[0], dynamic_shapes=(batch, batch)), tokens)
     rows_of_three = [(x,) for x in rows((4, 3), (3, 3), (9, 3), (5, 3))]
+    program = export(Function(columns), rows_of_three[0], dynamic_shapes=(({0: Dim.DYNAMIC},),), strict=True)
+    save("columns", program, rows_of_three)
+    five = [(torch.randn(5, 3),) for _ in range(4)]
+    save("narrow", export(Narrow().eval(), five[0]), five)
+    save("casts", export(Casts().eval(), pictures[0], dynamic_shapes=(batch, batch)), pictures)
     program = export(Function(on_copies), rows_of_three[0], dynamic_shapes=(({0: Dim.DYNAMIC},),))
     save("on_copies", program.run_decompositions(), rows_of_three)
     detections = []

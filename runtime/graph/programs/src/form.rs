@@ -2,14 +2,16 @@
 //!
 //! In: a source and its inputs. Out: its graph, with sizes unified where calls require it, or the node for which there is none.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use opsmith_graph::{BufferKind, Graph, InputSpec, Passes};
+use opsmith_graph::{BufferKind, Dim, Graph, InputSpec, Passes};
+use opsmith_runtime::device::Device;
 use opsmith_runtime::error::Error;
 use opsmith_runtime::tensor::Tensor;
 
 use crate::errors::ProgramErrors;
 use crate::inputs::{self, ProgramInput};
+use crate::sizes::ProgramSize;
 use crate::source::{Replaying, Source};
 
 /// A program that can run.
@@ -29,6 +31,10 @@ pub(crate) enum Form {
         versions: Vec<(Tensor, u64)>,
         /// Whether the program checks sizes.
         checks_sizes: bool,
+        /// The only shapes of inputs for which the graph is, and the mistake at others, if there is no graph for many.
+        only: Option<(Shapes, Error)>,
+        /// Graphs for sizes at which the first one does not hold.
+        others: Others,
     },
     /// One call after the other, since this node or input needs elements before the graph is known.
     Calls(String),
@@ -46,9 +52,16 @@ impl Built {
     ) -> Result<Built, ProgramErrors> {
         mistakes.extend(source.missing());
         let replay = Replaying::new(source);
+        let mut only = None;
         // Without the right sizes of inputs, no node would be right.
         let traced = match source.has_sizes() {
-            true if mistakes.is_empty() => Some(trace_with_equal(&replay, source, inputs)),
+            true if mistakes.is_empty() => {
+                Some(trace_with_equal(&replay, source, inputs).or_else(|errors| {
+                    let (graph, shapes) = trace_example(source, inputs).ok_or_else(|| errors.clone())?;
+                    only = Some((shapes, errors.into_error()));
+                    Ok((Traced::Graph(graph), inputs.to_vec(), Equal::new()))
+                }))
+            }
             true => {
                 let traced = trace(&replay, inputs.iter().map(|input| input.spec(source.device())));
                 Some(traced.map(|traced| (traced, inputs.to_vec(), Equal::new())))
@@ -75,7 +88,13 @@ impl Built {
         let held = held.filter(|weight| !written.iter().any(|buffer| buffer.shares_storage(weight)));
         let versions = held.map(|weight| (weight.clone(), weight.version())).collect();
         let graph = Arc::new(graph.optimize(&Passes::all().frozen()));
-        let form = Form::Graph { graph, versions, checks_sizes: replay.checks_sizes() };
+        let form = Form::Graph {
+            graph,
+            versions,
+            checks_sizes: replay.checks_sizes(),
+            only,
+            others: Others::default(),
+        };
         Ok(Built { form, inputs, equal })
     }
 
@@ -90,8 +109,78 @@ impl Built {
     }
 }
 
+/// Graphs of a program by the shapes of its inputs, the last one used at the end; `None` where it has none.
+#[derive(Default)]
+pub(crate) struct Others(Mutex<Vec<(Shapes, Option<Arc<Graph>>)>>);
+
+/// The shapes of all inputs.
+pub(crate) type Shapes = Vec<Vec<i64>>;
+
+impl Others {
+    /// The graph for some shapes; `None` if elements decide about its nodes.
+    ///
+    /// # Errors
+    /// The mistakes of the program at these shapes.
+    pub fn graph(
+        &self,
+        source: &Source,
+        inputs: &[ProgramInput],
+        shapes: &Shapes,
+    ) -> Result<Option<Arc<Graph>>, ProgramErrors> {
+        /// As many as a server of batches and lengths meets; each holds an arena of its own.
+        const MOST: usize = 16;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = known.iter().position(|(known, _)| known == shapes) {
+            known[at..].rotate_left(1);
+        } else {
+            let graph = match trace_at(&Replaying::new(source), inputs, shapes, source.device())? {
+                Traced::Graph(graph) => Some(Arc::new(graph.optimize(&Passes::all().frozen()))),
+                Traced::Lacking(_) => None,
+            };
+            if known.len() == MOST {
+                known.remove(0);
+            }
+            known.push((shapes.clone(), graph));
+        }
+        Ok(known.last().and_then(|(_, graph)| graph.clone()))
+    }
+}
+
+/// Traces a replay at some shapes alone.
+///
+/// # Errors
+/// As [`trace`].
+pub(crate) fn trace_at(
+    replay: &Replaying<'_>,
+    inputs: &[ProgramInput],
+    shapes: &Shapes,
+    device: Device,
+) -> Result<Traced, ProgramErrors> {
+    let spec = |(input, shape): (&ProgramInput, &Vec<i64>)| {
+        let sizes = shape.iter().map(|size| Dim::Fixed(*size));
+        InputSpec::new(input.dtype, sizes).named(input.name.clone()).on(device)
+    };
+    trace(replay, inputs.iter().zip(shapes).map(spec))
+}
+
+/// Traces a program at the sizes at which it was exported, where its calls are right; `None` if the file does not tell them, or
+/// there is a mistake.
+fn trace_example(source: &Source, inputs: &[ProgramInput]) -> Option<(Box<Graph>, Shapes)> {
+    let size = |size: &ProgramSize| match size {
+        ProgramSize::Fixed(size) => Some(*size),
+        ProgramSize::Symbol { name, .. } => source.example(name),
+        ProgramSize::Sum { .. } => None,
+    };
+    let shapes =
+        inputs.iter().map(|input| input.sizes.iter().map(size).collect()).collect::<Option<Shapes>>()?;
+    match trace_at(&Replaying::new(source), inputs, &shapes, source.device()) {
+        Ok(Traced::Graph(graph)) => Some((graph, shapes)),
+        _ => None,
+    }
+}
+
 /// The constants that a graph writes, as a cache of keys and values.
-fn written(graph: &Graph) -> Vec<Tensor> {
+pub(crate) fn written(graph: &Graph) -> Vec<Tensor> {
     let mut written = Vec::new();
     for node in graph.nodes() {
         node.for_each_write(&mut |id| {

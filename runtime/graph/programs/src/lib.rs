@@ -22,8 +22,10 @@
 //! ```
 
 mod archive;
+mod checked;
 mod checkpoint;
 mod conditions;
+mod dead;
 mod errors;
 mod expression;
 mod form;
@@ -44,8 +46,9 @@ mod source;
 mod structural;
 mod weights;
 
+pub use checked::CheckedProgram;
 pub use errors::ProgramErrors;
 pub use inputs::ProgramInput;
 pub use outputs::{OutputRole, ProgramOutput};
-pub use program::{CheckedProgram, Program};
+pub use program::Program;
 pub use sizes::ProgramSize;

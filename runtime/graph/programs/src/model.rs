@@ -81,10 +81,11 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// The role and the name of a result that the caller gets: `None` for writes, and for one that is `None` in Python.
+    /// The role and the name of a result that the caller gets: `None` for writes, and for one that is `None` or a text in
+    /// Python.
     pub fn of_caller(&self) -> Option<(&OutputRole, Option<&str>)> {
         match self {
-            Output::User { value: Argument::Value(Value::None), .. }
+            Output::User { value: Argument::Value(Value::None | Value::Str(_)), .. }
             | Output::Token
             | Output::Write { .. } => None,
             Output::User { role, name, .. } => Some((role, name.as_deref())),
@@ -138,6 +139,41 @@ pub(crate) enum Argument {
     Value(Value),
     /// The body of a branch or loop.
     Block(Box<Block>),
+}
+
+impl Node {
+    /// The values of the block among the arguments.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> {
+        let args = self.args.iter().chain(self.named.iter().map(|(_, arg)| arg));
+        args.flat_map(Argument::slots)
+    }
+}
+
+impl Argument {
+    /// The values of the block in it.
+    pub fn slots(&self) -> Vec<Slot> {
+        match self {
+            Argument::Slot(slot) => vec![*slot],
+            Argument::Tensors(slots) => slots.clone(),
+            Argument::OptionalTensors(slots) => slots.iter().flatten().copied().collect(),
+            Argument::Numbers(numbers) => {
+                let slot = |number: &Number| if let Number::Slot(slot) = number { Some(*slot) } else { None };
+                numbers.iter().filter_map(slot).collect()
+            }
+            Argument::Value(_) | Argument::Block(_) => Vec::new(),
+        }
+    }
+}
+
+impl Binding {
+    /// The values that it gives.
+    pub fn slots(&self) -> &[Slot] {
+        match self {
+            Binding::One(slot) => std::slice::from_ref(slot),
+            Binding::List(slots) => slots,
+            Binding::None => &[],
+        }
+    }
 }
 
 /// A number: its own, or a value of the block.

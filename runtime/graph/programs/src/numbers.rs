@@ -31,7 +31,7 @@ impl Bounds {
 type Function = fn(&[Value]) -> Option<Value>;
 
 /// The functions by the names under which programs call them. PyTorch's verifier of programs has this list.
-const FUNCTIONS: [(&str, Function); 28] = [
+const FUNCTIONS: [(&str, Function); 29] = [
     ("_operator.add", |of| exact(of, i64::checked_add, |a, b| a + b)),
     ("_operator.sub", |of| exact(of, i64::checked_sub, |a, b| a - b)),
     ("_operator.mul", |of| exact(of, i64::checked_mul, |a, b| a * b)),
@@ -68,6 +68,10 @@ const FUNCTIONS: [(&str, Function); 28] = [
         _ => None,
     }),
     ("torch.sym_float", |of| Some(Value::Float(float(of.first()?)?))),
+    ("torch._sym_sqrt", |of| {
+        let root = float(of.first()?)?.sqrt();
+        (!root.is_nan()).then_some(Value::Float(root))
+    }),
     ("math.floor", |of| whole(of, f64::floor)),
     ("math.ceil", |of| whole(of, f64::ceil)),
     ("math.trunc", |of| whole(of, f64::trunc)),
@@ -80,7 +84,7 @@ pub(crate) fn find(target: &str) -> Option<Function> {
 
 /// Functions that are monotonic in each operand, so that their values at the ends of ranges are the ends of theirs; those of
 /// bits are such of truth values.
-const MONOTONIC: [&str; 18] = [
+const MONOTONIC: [&str; 19] = [
     "_operator.add",
     "_operator.sub",
     "_operator.mul",
@@ -96,6 +100,7 @@ const MONOTONIC: [&str; 18] = [
     "torch.sym_max",
     "torch.sym_min",
     "torch.sym_float",
+    "torch._sym_sqrt",
     "math.floor",
     "math.ceil",
     "math.trunc",

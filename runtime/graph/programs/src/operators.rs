@@ -5,9 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use opsmith_runtime::arg::Value;
+use opsmith_runtime::boxed;
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::library::{self, Library, Named};
+use opsmith_runtime::library::{self, Form, Library, Named};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::tensor::Tensor;
 
+use crate::errors::unsupported;
 use crate::model::{Argument, Block, Node};
 use crate::numbers;
 use crate::structural::{self, Structural};
@@ -46,6 +51,30 @@ pub(crate) fn find(target: &str) -> Result<Named> {
         Some((_, error)) => Error::not_found(text).with_help(error.help().unwrap_or("declare it").to_owned()),
         None => Error::not_found(text).with_help("link a library of operators, such as `opsmith`"),
     })
+}
+
+/// The view whose copy a function returns: `torch.ops.aten.NAME_copy.OVERLOAD` is `NAME.OVERLOAD`, copied.
+pub(crate) fn copied_view(target: &str) -> Option<&'static OpDef> {
+    let (before, overload) = target.rsplit_once('.')?;
+    let view = format!("{}.{overload}", before.strip_suffix("_copy")?);
+    let (view, is_other) = match structural::find(&view) {
+        Some(Structural::Operator(other)) => (other.to_owned(), true),
+        _ => (view, false),
+    };
+    let (op, form) = find(&view).ok()?;
+    (form == Form::Functional && (is_other || op.view.is_some())).then_some(op)
+}
+
+/// Calls a function that returns one tensor.
+///
+/// # Errors
+/// As [`find`], those of the call, and if it returns something else.
+pub(crate) fn call(target: &str, args: &[Value]) -> Result<Tensor> {
+    let (op, _) = find(target)?;
+    match boxed::call_definition(op, args, &[])?.pop() {
+        Some(Value::Tensor(tensor)) => Ok(tensor),
+        _ => Err(unsupported(format!("`{target}` without a tensor as its result"))),
+    }
 }
 
 /// The operator or form of exactly this name, if the library has it; not its only overload.
@@ -99,6 +128,7 @@ pub(crate) fn known(target: &str) -> Result<()> {
         Some(Structural::Operator(name)) => find(name).map(drop),
         Some(_) => Ok(()),
         None if numbers::find(target).is_some() => Ok(()),
+        None if copied_view(target).is_some() => Ok(()),
         None => find(target).map(drop),
     }
 }

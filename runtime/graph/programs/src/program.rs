@@ -4,29 +4,32 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opsmith_graph::{Dim, Graph, InputSpec};
+use opsmith_graph::Graph;
 use opsmith_onnx::OnnxModel;
 use opsmith_runtime::autograd::no_grad;
 use opsmith_runtime::device::Device;
-use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::error::{Error, Result, ShapeText};
+use opsmith_runtime::infer::symbolic::Guard;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 
 use crate::archive::Archive;
+use crate::checked::CheckedProgram;
 use crate::checkpoint::Checkpoint;
 use crate::conditions;
+use crate::dead;
 use crate::errors::ProgramErrors;
-use crate::form::{self, Built, Form};
+use crate::form::{self, Built, Form, Others, Shapes};
 use crate::inputs::{self, ProgramInput};
 use crate::lower;
 use crate::models::{self, Member};
 use crate::outputs::ProgramOutput;
 use crate::ranges;
 use crate::schema;
+use crate::sizes::ProgramSize;
 use crate::source::{self, Replaying, Source};
 use crate::weights;
 
@@ -42,33 +45,7 @@ pub struct Program {
     /// Made at the first check or run, and again after weights that it holds as constants were written.
     built: Mutex<Option<Result<Arc<Built>, ProgramErrors>>>,
     /// Shapes at which the checks of sizes were made.
-    checked: Mutex<BTreeSet<Vec<Vec<i64>>>>,
-}
-
-/// The facts about a program without mistakes.
-#[derive(Clone, Debug)]
-pub struct CheckedProgram {
-    /// The inputs of each run.
-    pub inputs: Vec<ProgramInput>,
-    /// Conditions on sizes that operators require, in words.
-    pub requirements: Vec<String>,
-    /// Conditions that the exporter wrote, and that this reader does not understand; they are not checked.
-    pub unread: Vec<String>,
-    /// The first node or input whose elements decide about others, as a size that is an element. Such a program has no graph:
-    /// its operators are called one by one, and nodes that depend on those elements are not checked before.
-    pub called: Option<String>,
-}
-
-impl fmt::Display for CheckedProgram {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inputs.iter().try_for_each(|input| writeln!(f, "input {input}"))?;
-        self.requirements.iter().try_for_each(|requirement| writeln!(f, "needs {requirement}"))?;
-        self.unread.iter().try_for_each(|text| writeln!(f, "not checked: {text}"))?;
-        if let Some(place) = &self.called {
-            writeln!(f, "no graph, and nodes that depend on it are not checked: {place}")?;
-        }
-        f.write_str("no mistakes")
-    }
+    checked: Mutex<BTreeSet<Shapes>>,
 }
 
 impl Program {
@@ -122,8 +99,9 @@ impl Program {
     fn of(mut archive: Archive, wanted: Option<&str>) -> Result<Program> {
         let Member { name, member } = models::member(&mut archive, wanted)?;
         let text = archive.text(&member)?;
-        let model = lower::program(&member, schema::program(&member, &text)?)?;
-        let found = weights::read(&mut archive, &name, &model);
+        let mut model = lower::program(&member, schema::program(&member, &text)?)?;
+        let is_read = dead::remove(&mut model);
+        let found = weights::read(&mut archive, &name, &model, &is_read);
         let (mut inputs, mut mistakes) = inputs::of(&model);
         ranges::narrow(&mut inputs, &model.guards, &|symbol| model.examples.get(symbol).copied());
         mistakes.extend(found.mistakes);
@@ -237,9 +215,16 @@ impl Program {
     pub fn check(&self) -> Result<CheckedProgram, ProgramErrors> {
         let built = self.built()?;
         let mut requirements: Vec<String> = built.equal.iter().map(|(a, b)| format!("{a} == {b}")).collect();
+        let mut special = Vec::new();
         let called = match &built.form {
             Form::Calls(place) => Some(place.clone()),
-            Form::Graph { graph, .. } => {
+            Form::Graph { graph, only, .. } => {
+                special.extend(
+                    only.iter().map(|(shapes, error)| format!("inputs are {}: {error}", texts(shapes))),
+                );
+                let text =
+                    |guard: &Guard| format!("{}: {}", guard.condition.named(graph.symbols()), guard.reason);
+                special.extend(graph.guards().iter().map(text));
                 let checked = graph.check().map_err(|errors| {
                     ProgramErrors::of(errors.errors().to_vec()).expect_err("a graph with mistakes has some")
                 })?;
@@ -247,13 +232,21 @@ impl Program {
                 None
             }
         };
-        let example =
-            |name: &str, _: Option<usize>| self.inputs.iter().any(|input| input.name == name).then_some(1);
-        let unread = self.source.guards().iter().filter(|guard| conditions::holds(guard, &example).is_none());
+        // A condition that divides by sizes has no value at some.
+        let is_read = |guard: &str| {
+            [1, 720].into_iter().any(|size| {
+                let example = |name: &str, _: Option<usize>| {
+                    self.inputs.iter().any(|input| input.name == name).then_some(size)
+                };
+                conditions::holds(guard, &example).is_some()
+            })
+        };
+        let unread = self.source.guards().iter().filter(|guard| !is_read(guard));
         Ok(CheckedProgram {
             inputs: self.inputs.clone(),
             requirements,
             unread: unread.cloned().collect(),
+            special,
             called,
         })
     }
@@ -305,7 +298,7 @@ impl Program {
     }
 
     /// Runs the program. The outputs are in the order of the flattened results in Python, without those that are
-    /// `None`.
+    /// `None` or a text.
     ///
     /// # Errors
     /// If the program has mistakes, an input has another dtype or shape than the program takes, a condition of the
@@ -315,12 +308,43 @@ impl Program {
         self.check_inputs(&built.inputs, inputs)?;
         match &built.form {
             Form::Calls(_) => no_grad(|| self.replay(inputs)),
-            Form::Graph { graph, checks_sizes, .. } => {
+            Form::Graph { graph, checks_sizes, only, others, .. } => {
                 if *checks_sizes {
                     self.check_sizes(inputs)?;
                 }
-                graph.run(inputs)
+                if let Some((only, error)) = only
+                    && *only != shapes(inputs)
+                {
+                    return self.run_other(graph, others, inputs, error.clone());
+                }
+                graph.run(inputs).or_else(|error| match error.is_of_other_sizes() {
+                    true => self.run_other(graph, others, inputs, error),
+                    false => Err(error),
+                })
             }
+        }
+    }
+
+    /// Runs the program at sizes at which its graph does not hold: by a graph for these alone, or one call after the other.
+    fn run_other<T: Borrow<Tensor>>(
+        &self,
+        graph: &Graph,
+        others: &Others,
+        inputs: &[T],
+        error: Error,
+    ) -> Result<Vec<Tensor>> {
+        let other = others.graph(&self.source, &self.inputs, &shapes(inputs));
+        let error = match other.map_err(ProgramErrors::into_error)? {
+            Some(other) => match other.run(inputs) {
+                Err(again) if again.is_of_other_sizes() => again,
+                results => return results,
+            },
+            None => error,
+        };
+        // A size that elements determine was found in the middle of a run, which may have written weights.
+        match form::written(graph).is_empty() {
+            true => no_grad(|| self.replay(inputs)),
+            false => Err(error),
         }
     }
 
@@ -337,29 +361,41 @@ impl Program {
                 },
             }
         };
-        let broken = self.source.guards().iter().find(|guard| conditions::holds(guard, &size) == Some(false));
-        match broken {
-            None => Ok(()),
-            Some(guard) => {
-                Err(Error::shape(format!("the inputs do not meet a condition of the program: {guard}"))
-                    .with_help("use sizes that the program was exported for"))
-            }
+        for guard in self.source.guards() {
+            let problem = match conditions::holds(guard, &size) {
+                Some(true) => continue,
+                Some(false) => format!("the inputs do not meet a condition of the program: {guard}"),
+                // It holds where the program was exported.
+                None if self.has_example_sizes(given) => continue,
+                None => format!(
+                    "a condition of the program cannot be read, and sizes differ from its example: {guard}"
+                ),
+            };
+            return Err(Error::shape(problem).with_help("use sizes that the program was exported for"));
         }
+        Ok(())
+    }
+
+    /// Whether the sizes of inputs are those at which the program was exported, as far as the file tells them.
+    fn has_example_sizes<T: Borrow<Tensor>>(&self, given: &[T]) -> bool {
+        self.inputs.iter().zip(given).all(|(input, given)| {
+            input.sizes.iter().zip(given.borrow().shape()).all(|(size, given)| match size {
+                ProgramSize::Symbol { name, .. } => {
+                    self.source.example(name).is_none_or(|example| example == *given)
+                }
+                _ => true,
+            })
+        })
     }
 
     /// Replays the program at sizes that are new, for its checks of sizes.
     fn check_sizes<T: Borrow<Tensor>>(&self, given: &[T]) -> Result<()> {
-        let shapes: Vec<Vec<i64>> = given.iter().map(|input| input.borrow().shape().to_vec()).collect();
+        let shapes = shapes(given);
         if self.checked.lock().unwrap_or_else(PoisonError::into_inner).contains(&shapes) {
             return Ok(());
         }
-        let spec = |(input, shape): (&ProgramInput, &Vec<i64>)| {
-            InputSpec::new(input.dtype, shape.iter().map(|size| Dim::Fixed(*size)))
-                .named(input.name.clone())
-                .on(self.device())
-        };
         let replay = Replaying::new(&self.source);
-        let traced = form::trace(&replay, self.inputs.iter().zip(&shapes).map(spec));
+        let traced = form::trace_at(&replay, &self.inputs, &shapes, self.device());
         traced.map_err(ProgramErrors::into_error)?;
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(shapes);
         Ok(())
@@ -376,6 +412,15 @@ impl Program {
             }
         }
     }
+}
+
+/// Shapes in words.
+fn texts(shapes: &Shapes) -> String {
+    shapes.iter().map(|shape| ShapeText(shape).to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn shapes<T: Borrow<Tensor>>(given: &[T]) -> Shapes {
+    given.iter().map(|input| input.borrow().shape().to_vec()).collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ pub(crate) enum Structural {
     AssertMetadata,
     /// A check of a truth value about sizes.
     AssertTruth,
+    /// A check of the only element of a tensor.
+    AssertElement,
     /// A check of the bounds of a size.
     AssertRange,
     /// A check that all elements of a tensor are 0, as those that count failures.
@@ -30,8 +32,20 @@ pub(crate) enum Structural {
     Inline { before: usize, after: usize },
     /// A block under automatic casts, or without them.
     Autocast,
+    /// A block that combines two elements, for each position of tensors with all before it.
+    Accumulate,
     /// A call of an in-place form on copies.
     OnCopies,
+    /// The start of a function that is mapped over a dimension of its tensors.
+    MapStart,
+    /// A tensor without a dimension that a function is mapped over.
+    MapIn,
+    /// The results of a mapped function as a tensor with one dimension more.
+    MapOut,
+    /// A call that changes the state of PyTorch, and no result.
+    Nothing,
+    /// The places of elements that are not zero, a list with a tensor for each dimension.
+    PlacesByDimension,
     /// A number that says how PyTorch was built.
     Number(i64),
     /// An operator under another name.
@@ -47,7 +61,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 23] = [
+const TABLE: [(&str, Structural); 35] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -59,17 +73,26 @@ const TABLE: [(&str, Structural); 23] = [
     ("torch.ops.aten.sym_constrain_range.default", Structural::AssertRange),
     ("torch.ops.aten.sym_constrain_range_for_size.default", Structural::AssertRange),
     ("torch.ops.aten._linalg_check_errors.default", Structural::AssertZeros),
+    ("torch.ops.aten._assert_async.default", Structural::AssertElement),
+    ("torch.ops.aten._assert_async.msg", Structural::AssertElement),
     // Blocks are arguments that no operator has.
     ("torch.ops.higher_order.cond", Structural::Branch),
     ("torch.ops.higher_order.while_loop", Structural::Loop),
     ("torch.ops.higher_order.map_impl", Structural::Map),
     ("torch.ops.higher_order.scan", Structural::Scan),
+    ("torch.ops.higher_order.associative_scan", Structural::Accumulate),
     ("torch.ops.higher_order.wrap_with_set_grad_enabled", Structural::Inline { before: 1, after: 0 }),
     ("torch.ops.higher_order.wrap_with_autocast", Structural::Autocast),
     // A block, and its name among those that are called several times.
     ("torch.ops.higher_order.invoke_subgraph", Structural::Inline { before: 0, after: 1 }),
     // A decomposition writes no arguments.
     ("torch.ops.higher_order.auto_functionalized_v2", Structural::OnCopies),
+    // `torch.vmap`, in programs that are not decomposed.
+    ("torch._functorch.predispatch.lazy_load_decompositions", Structural::Nothing),
+    ("torch._functorch.predispatch._vmap_increment_nesting", Structural::MapStart),
+    ("torch._functorch.predispatch._vmap_decrement_nesting", Structural::Nothing),
+    ("torch._functorch.predispatch._add_batch_dim", Structural::MapIn),
+    ("torch._functorch.predispatch._remove_batch_dim", Structural::MapOut),
     // Without CUDA.
     ("torch.ops.torchvision._cuda_version.default", Structural::Number(-1)),
     // A function of Hugging Face's models, of the same arguments.
@@ -81,6 +104,11 @@ const TABLE: [(&str, Structural); 23] = [
     ("torch.ops.aten.detach_.default", Structural::Operator("torch.ops.aten.detach.default")),
     // Exporters read the result of the call, and not the tensor that it changes.
     ("torch.ops.aten.resize_.default", Structural::Operator("torch.ops.aten.resize.default")),
+    // No tensor is conjugated or negated only when it is read.
+    ("torch.ops.aten._conj.default", Structural::Operator("torch.ops.aten.conj.default")),
+    ("torch.ops.aten._neg_view.default", Structural::Operator("torch.ops.aten.neg.default")),
+    ("torch.ops.aten.where.default", Structural::PlacesByDimension),
+    ("torch.ops.aten.nonzero_numpy.default", Structural::PlacesByDimension),
     // A kernel may return other strides than PyTorch's, for which no view exists: then elements are copied.
     ("torch.ops.aten.view.default", Structural::Operator("torch.ops.aten.reshape.default")),
     ("torch.ops.aten._unsafe_view.default", Structural::Operator("torch.ops.aten.reshape.default")),
@@ -90,15 +118,24 @@ const TABLE: [(&str, Structural); 23] = [
 /// Nodes are called in their order here, so that tokens are nothing.
 pub(crate) const WITH_TOKEN: &str = "torch.ops.higher_order.with_effects";
 
-/// Operators that the reader calls itself: the elements at a position of a dimension, tensors stacked along a new one, a
-/// number as a tensor, a tensor in another dtype, a copy, and views of copies.
+/// Operators that the reader calls itself: the elements at a position of a dimension, tensors stacked along a new one or
+/// joined along one, a number as a tensor, a tensor in another dtype, a copy, views, and places of
+/// elements that are not zero, a row each.
 pub(crate) const AT_POSITION: &str = "torch.ops.aten.select.int";
 pub(crate) const STACK: &str = "torch.ops.aten.stack.default";
+pub(crate) const JOIN: &str = "torch.ops.aten.cat.default";
 pub(crate) const OF_NUMBER: &str = "torch.ops.aten.scalar_tensor.default";
 pub(crate) const CAST: &str = "torch.ops.aten.to.dtype";
 pub(crate) const CLONE: &str = "torch.ops.aten.clone.default";
 pub(crate) const SLICE: &str = "torch.ops.aten.slice.Tensor";
 pub(crate) const STRIDED: &str = "torch.ops.aten.as_strided.default";
+pub(crate) const NEW_DIM: &str = "torch.ops.aten.unsqueeze.default";
+pub(crate) const MOVED_DIM: &str = "torch.ops.aten.movedim.int";
+pub(crate) const PLACES: &str = "torch.ops.aten.nonzero.default";
+pub(crate) const EXPAND: &str = "torch.ops.aten.expand.default";
+
+/// The operator that picks elements by tensors of positions, which broadcast with each other.
+pub(crate) const PICK: &str = "torch.ops.aten.index.Tensor";
 
 /// The reader's action for the function of a name; `None` if it is an operator.
 pub(crate) fn find(target: &str) -> Option<Structural> {

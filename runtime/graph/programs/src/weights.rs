@@ -15,7 +15,7 @@ use crate::archive::Archive;
 use crate::errors::{damaged, unsupported};
 use crate::expression::Formula;
 use crate::lower::{TensorLayout, layout};
-use crate::model::{InputKind, Model, TensorSpec};
+use crate::model::{InputKind, Model, TensorSpec, WeightKind};
 use crate::pickle::{self, Pickled};
 use crate::schema::{self, PayloadConfig, PayloadMeta};
 
@@ -33,8 +33,9 @@ pub(crate) struct Weights {
     pub mistakes: Vec<Error>,
 }
 
-/// Reads the weights of a model with this name in the archive.
-pub(crate) fn read(archive: &mut Archive, model_name: &str, model: &Model) -> Weights {
+/// Reads the weights of a model with this name in the archive. Constants that are not read may be damaged: an exporter leaves
+/// some that have no elements.
+pub(crate) fn read(archive: &mut Archive, model_name: &str, model: &Model, is_read: &[bool]) -> Weights {
     let mut mistakes = Vec::new();
     let mut tables = Vec::new();
     for (folder, suffix) in FOLDERS {
@@ -57,10 +58,11 @@ pub(crate) fn read(archive: &mut Archive, model_name: &str, model: &Model) -> We
         }
     }
     let mut of_inputs = Vec::with_capacity(model.inputs.len());
-    for input in &model.inputs {
+    for (input, is_read) in model.inputs.iter().zip(is_read) {
         of_inputs.push(match &input.kind {
-            InputKind::Weight { name, spec, .. } => match reader.weight(name, spec.as_ref()) {
+            InputKind::Weight { name, spec, kind } => match reader.weight(name, spec.as_ref()) {
                 Ok(tensor) => Some(tensor),
+                Err(_) if *kind == WeightKind::Constant && !is_read => None,
                 Err(error) => {
                     mistakes.push(error.with_note(format!("for the weight `{name}`")));
                     None

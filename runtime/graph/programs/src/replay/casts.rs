@@ -46,12 +46,8 @@ fn cast(value: &mut Value, to: DType) -> Result<bool> {
     let mut changed = false;
     let mut each = |tensor: &mut Tensor| -> Result<()> {
         if is_cast(tensor.dtype()) && tensor.dtype() != to {
-            let (op, _) = operators::find(CAST)?;
-            let found = boxed::call_definition(op, &[Value::Tensor(tensor.clone()), Value::DType(to)], &[])?;
-            if let Some(Value::Tensor(found)) = found.into_iter().next() {
-                *tensor = found;
-                changed = true;
-            }
+            *tensor = operators::call(CAST, &[(&*tensor).into(), Value::DType(to)])?;
+            changed = true;
         }
         Ok(())
     };

@@ -5,6 +5,7 @@
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::error::{Error, ErrorKind, Result, ShapeText};
 use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::scalar::Scalar;
 
 use crate::errors::unsupported;
 use crate::structural::LayoutNumber;
@@ -43,10 +44,25 @@ pub(super) fn assert_truth(truth: Option<&Value>, message: Option<&Value>) -> Re
         Some(Value::Int(number)) if *number != 0 => Ok(Some(Vec::new())),
         Some(Value::Bool(false) | Value::Int(_)) => {
             Err(Error::value(format!("a check of the program does not hold{message}"))
-                .with_help("use sizes that the program was exported for"))
+                .with_help("use inputs that the program was exported for"))
         }
         _ => Err(unsupported(format!("a check of elements{message}"))),
     }
+}
+
+/// Checks the only element of a tensor.
+///
+/// # Errors
+/// If it is 0 or false, or the tensor has no elements yet.
+pub(super) fn assert_element(truth: Option<&Value>, message: Option<&Value>) -> Result<Option<Vec<Value>>> {
+    let Some(Value::Tensor(truth)) = truth else { return Err(Error::argument("it is given no tensor")) };
+    let truth = match truth.item()? {
+        Scalar::Bool(truth) => truth,
+        Scalar::Int(number) => number != 0,
+        Scalar::Float(number) => number != 0.0,
+        Scalar::Complex(number) => number.norm_sqr() != 0.0,
+    };
+    assert_truth(Some(&Value::Bool(truth)), message)
 }
 
 /// Checks the bounds of a number, both inclusive and either absent.

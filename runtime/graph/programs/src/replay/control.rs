@@ -5,7 +5,6 @@
 
 use opsmith_graph::{cond, scan, while_loop};
 use opsmith_runtime::arg::Value;
-use opsmith_runtime::boxed;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::tensor::Tensor;
 
@@ -14,7 +13,7 @@ use super::frame::Frame;
 use crate::errors::unsupported;
 use crate::model::{Argument, Block, Node};
 use crate::operators;
-use crate::structural::{AT_POSITION, STACK};
+use crate::structural::{AT_POSITION, JOIN, NEW_DIM, SLICE, STACK};
 
 /// The results of a node; `None` if an argument is that of a failed one.
 type Results = Result<Option<Vec<Value>>>;
@@ -115,6 +114,34 @@ impl Replay<'_> {
         self.scan_over(body, &state, &over, &additional, frame.is_inexact(node))
     }
 
+    /// `associative_scan(body, tensors, additional)`: the body takes the result so far, a position of each tensor and the
+    /// additional tensors, and returns the next result; the first result is the first position.
+    pub(super) fn accumulate(&self, node: &Node, frame: &Frame) -> Results {
+        let [Argument::Block(body), over, additional @ ..] = node.args.as_slice() else {
+            return Err(unsupported("an accumulation without a block and tensors"));
+        };
+        let Some(over) = frame.operands(std::slice::from_ref(over))? else { return Ok(None) };
+        let Some(additional) = frame.operands(additional)? else { return Ok(None) };
+        let inexact = frame.is_inexact(node);
+        let first =
+            |whole: &Tensor| operators::call(AT_POSITION, &[whole.into(), Value::Int(0), Value::Int(0)]);
+        let others = |whole: &Tensor| operators::call(SLICE, &[whole.into(), Value::Int(0), Value::Int(1)]);
+        let state = over.iter().map(first).collect::<Result<Vec<_>>>()?;
+        let rest = over.iter().map(others).collect::<Result<Vec<_>>>()?;
+        let next = |state: &[Tensor], parts: &[Tensor]| {
+            let given: Vec<Tensor> = state.iter().chain(parts).chain(&additional).cloned().collect();
+            let next = self.tensors(body, &given, inexact)?;
+            Ok((next.clone(), next))
+        };
+        let recorded = over.iter().chain(&additional).any(Tensor::requires_grad);
+        let (_, stacks) = scan_any(recorded, &state, &rest, next)?;
+        let joined = state.iter().zip(stacks).map(|(first, stack)| {
+            let first = operators::call(NEW_DIM, &[first.into(), Value::Int(0)])?;
+            Ok(Value::Tensor(operators::call(JOIN, &[Value::Tensors(vec![first, stack])])?))
+        });
+        Ok(Some(joined.collect::<Result<_>>()?))
+    }
+
     fn scan_over(
         &self,
         block: &Block,
@@ -134,12 +161,19 @@ impl Replay<'_> {
             Ok((next, results))
         };
         let recorded = state.iter().chain(over).chain(additional).any(Tensor::requires_grad);
-        let (state, stacks) = match recorded {
-            true => unrolled(state, over, body)?,
-            false => scan(state, over, body)?,
-        };
+        let (state, stacks) = scan_any(recorded, state, over, body)?;
         Ok(Some(state.into_iter().chain(stacks).map(Value::Tensor).collect()))
     }
+}
+
+/// A scan; `recorded` if gradients are needed.
+pub(super) fn scan_any(
+    recorded: bool,
+    state: &[Tensor],
+    over: &[Tensor],
+    body: impl Fn(&[Tensor], &[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)>,
+) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+    if recorded { unrolled(state, over, body) } else { scan(state, over, body) }
 }
 
 /// A scan as calls of operators, which are recorded for gradients.
@@ -154,7 +188,7 @@ fn unrolled(
     for position in 0..length {
         let part = |whole: &Tensor| {
             let args = [Value::Tensor(whole.clone()), Value::Int(0), Value::Int(position)];
-            single(AT_POSITION, &args)
+            operators::call(AT_POSITION, &args)
         };
         let parts = over.iter().map(part).collect::<Result<Vec<_>>>()?;
         let (next, results) = body(&state, &parts)?;
@@ -162,15 +196,6 @@ fn unrolled(
         lists.iter_mut().zip(results).for_each(|(list, result)| list.push(result));
         state = next;
     }
-    let stacks = lists.into_iter().map(|list| single(STACK, &[Value::Tensors(list)]));
+    let stacks = lists.into_iter().map(|list| operators::call(STACK, &[Value::Tensors(list)]));
     Ok((state, stacks.collect::<Result<Vec<_>>>()?))
-}
-
-/// The result of an operator that returns one tensor.
-fn single(target: &str, args: &[Value]) -> Result<Tensor> {
-    let (op, _) = operators::find(target)?;
-    match boxed::call_definition(op, args, &[])?.pop() {
-        Some(Value::Tensor(tensor)) => Ok(tensor),
-        _ => Err(unsupported(format!("`{target}` that returns no tensor"))),
-    }
 }

@@ -17,7 +17,12 @@ pub(super) struct Frame {
     values: Vec<Option<Value>>,
     /// Of a tensor, whether its sizes depend on elements.
     bounds: Vec<Bounds>,
+    levels: Vec<Levels>,
 }
+
+/// The numbers of the mapped functions around a tensor whose results differ from element to element of a dimension, from the
+/// outermost to the innermost. These dimensions are the first ones of the tensor, and nodes do not see them.
+pub(super) type Levels = Vec<i64>;
 
 /// Arguments by position and by name.
 pub(super) type Arguments<'n> = (Vec<Value>, Vec<(&'n str, Value)>);
@@ -25,7 +30,11 @@ pub(super) type Arguments<'n> = (Vec<Value>, Vec<(&'n str, Value)>);
 impl Frame {
     /// A block's values before its first node.
     pub fn new(block: &Block, inputs: &[Option<Value>], bounds: &Bounds) -> Frame {
-        let mut frame = Frame { values: vec![None; block.slots], bounds: vec![Bounds::Exact; block.slots] };
+        let mut frame = Frame {
+            values: vec![None; block.slots],
+            bounds: vec![Bounds::Exact; block.slots],
+            levels: vec![Levels::new(); block.slots],
+        };
         for (slot, value) in block.inputs.iter().zip(inputs) {
             frame.values[*slot].clone_from(value);
             frame.bounds[*slot].clone_from(bounds);
@@ -48,7 +57,20 @@ impl Frame {
 
     /// Whether an argument of a node depends on elements that the replay lacks.
     pub fn is_inexact(&self, node: &Node) -> bool {
-        slots(node).any(|slot| !self.bounds[slot].is_exact())
+        node.slots().any(|slot| !self.bounds[slot].is_exact())
+    }
+
+    /// The mapped dimensions of each tensor of an argument.
+    pub fn levels(&self, argument: &Argument) -> Vec<&Levels> {
+        argument.slots().into_iter().map(|slot| &self.levels[slot]).collect()
+    }
+
+    /// The mapped dimensions of all arguments of a node.
+    pub fn all_levels(&self, node: &Node) -> Levels {
+        let mut all: Levels = node.slots().flat_map(|slot| &self.levels[slot]).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// The values of a node's arguments; `None` if one is of a failed node.
@@ -60,7 +82,7 @@ impl Frame {
 
     /// Whether an argument of a node is of a failed one.
     pub fn lacks(&self, node: &Node) -> bool {
-        slots(node).any(|slot| self.values[slot].is_none())
+        node.slots().any(|slot| self.values[slot].is_none())
     }
 
     /// The value of an argument; `None` if it is of a failed node, or a block.
@@ -119,20 +141,20 @@ impl Frame {
         Ok(Some(tensors))
     }
 
-    /// Stores the results of a node, with their bounds.
+    /// Stores the results of a node, with their bounds and, of tensors, their mapped dimensions.
     ///
     /// # Errors
     /// If they are others than the program has.
-    pub fn bind(&mut self, node: &Node, results: Vec<Value>, bounds: &Bounds) -> Result<()> {
+    pub fn bind(&mut self, node: &Node, results: Vec<Value>, bounds: &Bounds, levels: &Levels) -> Result<()> {
         let mut results = results.into_iter();
         for (number, binding) in node.outputs.iter().enumerate() {
             let result = results.next();
             match (binding, result) {
                 (Binding::None, _) => {}
-                (Binding::One(slot), Some(value)) => self.store(*slot, value, bounds),
+                (Binding::One(slot), Some(value)) => self.store(*slot, value, bounds, levels),
                 (Binding::List(slots), Some(Value::Tensors(list))) if list.len() == slots.len() => {
                     for (slot, tensor) in slots.iter().zip(list) {
-                        self.store(*slot, Value::Tensor(tensor), bounds);
+                        self.store(*slot, Value::Tensor(tensor), bounds, levels);
                     }
                 }
                 (Binding::List(slots), found) => {
@@ -153,23 +175,11 @@ impl Frame {
         Ok(())
     }
 
-    fn store(&mut self, slot: Slot, value: Value, bounds: &Bounds) {
+    fn store(&mut self, slot: Slot, value: Value, bounds: &Bounds, levels: &Levels) {
+        if matches!(value, Value::Tensor(_)) {
+            self.levels[slot].clone_from(levels);
+        }
         self.values[slot] = Some(value);
         self.bounds[slot] = bounds.clone();
     }
-}
-
-/// The values of the block among the arguments of a node.
-fn slots(node: &Node) -> impl Iterator<Item = Slot> {
-    let args = node.args.iter().chain(node.named.iter().map(|(_, arg)| arg));
-    args.flat_map(|argument| match argument {
-        Argument::Slot(slot) => vec![*slot],
-        Argument::Tensors(slots) => slots.clone(),
-        Argument::OptionalTensors(slots) => slots.iter().flatten().copied().collect(),
-        Argument::Numbers(numbers) => {
-            let slot = |number: &Number| if let Number::Slot(slot) = number { Some(*slot) } else { None };
-            numbers.iter().filter_map(slot).collect()
-        }
-        Argument::Value(_) | Argument::Block(_) => Vec::new(),
-    })
 }

@@ -9,6 +9,7 @@ mod casts;
 mod checks;
 mod control;
 mod frame;
+mod mapped;
 mod on_copies;
 
 use std::cell::{Cell, RefCell};
@@ -28,7 +29,7 @@ use crate::errors::unsupported;
 use crate::model::{Argument, Block, Input, InputKind, Model, Node, Output};
 use crate::numbers::{self, Bounds};
 use crate::operators;
-use crate::structural::{self, LayoutNumber, OF_NUMBER, Structural};
+use crate::structural::{self, AT_POSITION, CLONE, LayoutNumber, NEW_DIM, OF_NUMBER, PLACES, Structural};
 use frame::Frame;
 
 /// A program that can be called.
@@ -82,7 +83,7 @@ impl<'a> Replay<'a> {
             let Output::User { value, .. } = output else { continue };
             match frame.value(value).ok_or_else(stopped)? {
                 Value::Tensor(tensor) => outputs.push(tensor),
-                Value::None => {}
+                Value::None | Value::Str(_) => {}
                 other => outputs.push(self.of_number(other).map_err(|error| {
                     self.errors.borrow_mut().push(error.with_note(format!("in output {number}")));
                     stopped()
@@ -128,12 +129,14 @@ impl<'a> Replay<'a> {
         for node in &block.nodes {
             let before = self.errors.borrow().len();
             let (lacking, sizes) = (self.lacking.borrow().is_some(), data_dependent_sizes().len());
-            let made = at_source(&node.source.place, || self.node(node, &frame));
+            let site = if node.source.place.is_empty() { &node.name } else { &node.source.place };
+            let made = at_source(site, || self.node(node, &frame));
             let bound = made.and_then(|results| match results {
                 Some(results) => {
                     let depends = data_dependent_sizes().len() != sizes || frame.is_inexact(node);
                     let bounds = if depends { bounds_of(node, &frame, &results) } else { Bounds::Exact };
-                    frame.bind(node, results, &bounds)
+                    let levels = mapped::levels_after(node, &frame);
+                    frame.bind(node, results, &bounds, &levels)
                 }
                 None if frame.lacks(node) || operators::known(&node.target).is_err() => Ok(()),
                 None if self.lacking.borrow().is_some() => Ok(()),
@@ -189,7 +192,11 @@ impl<'a> Replay<'a> {
 
     /// Calls an operator.
     fn operator(&self, target: &str, node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
-        let Ok((op, form)) = operators::find(target) else { return Ok(None) };
+        let (op, form, is_copied) = match (operators::find(target), operators::copied_view(target)) {
+            (Ok((op, form)), _) => (op, form, false),
+            (Err(_), Some(view)) => (view, Form::Functional, true),
+            (Err(_), None) => return Ok(None),
+        };
         let Some((mut args, mut named)) = frame.arguments(node) else { return Ok(None) };
         for arg in args.iter_mut().chain(named.iter_mut().map(|(_, arg)| arg)) {
             if let Value::Device(device) = arg {
@@ -206,13 +213,19 @@ impl<'a> Replay<'a> {
             let takes_tensor = args.any(|arg| arg.name == *name && arg.ty.kind == ArgKind::Tensor);
             self.as_tensor(value, argument, takes_tensor)?;
         }
-        let results = match (form, op.forms.inplace) {
-            (Form::Functional, _) if self.casts.get() => casts::call(op, args, named, node.dtype)?,
-            (Form::Functional, _) => boxed::call_definition(op, &args, &named)?,
-            (Form::Inplace, Some(name)) => boxed::call(op.library, name, &args, &named)?,
-            _ => return Err(unsupported("a form that writes to `out`")),
+        let call = |args: Vec<Value>, named: Vec<(&str, Value)>| match (form, op.forms.inplace) {
+            (Form::Functional, _) if self.casts.get() => casts::call(op, args, named, node.dtype),
+            (Form::Functional, _) => boxed::call_definition(op, &args, &named),
+            (Form::Inplace, Some(name)) => boxed::call(op.library, name, &args, &named),
+            _ => Err(unsupported("a form that writes to `out`")),
         };
-        Ok(Some(results.into_iter().map(as_number).collect()))
+        let results = match frame.all_levels(node).is_empty() {
+            true => call(args, named)?,
+            false => mapped::call(op, form, node, frame, (args, named), &call)?,
+        };
+        let results =
+            results.into_iter().map(|value| if is_copied { copied(value) } else { Ok(as_number(value)) });
+        results.collect::<Result<_>>().map(Some)
     }
 
     /// Makes a tensor of a number of the block that is given for one.
@@ -250,19 +263,29 @@ impl<'a> Replay<'a> {
 
     fn structural(&self, act: Structural, node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
         match act {
+            Structural::MapStart | Structural::MapIn | Structural::MapOut => {
+                mapped::boundary(act, node, frame)
+            }
+            _ if has_block(node) && !frame.all_levels(node).is_empty() => {
+                Err(unsupported("a branch or loop in `torch.vmap`"))
+            }
             Structural::Branch => self.branch(node, frame),
             Structural::Loop => self.repeat(node, frame),
             Structural::Map => self.map(node, frame),
             Structural::Scan => self.scan(node, frame),
+            Structural::Accumulate => self.accumulate(node, frame),
             Structural::Inline { before, after } => self.inline(node, frame, before, after),
             Structural::Autocast => self.autocast(node, frame),
             Structural::OnCopies => on_copies::call(node, frame),
             Structural::Number(number) => Ok(Some(vec![Value::Int(number)])),
+            Structural::Nothing => Ok(Some(vec![Value::None])),
+            Structural::PlacesByDimension => places_by_dimension(node, frame),
             Structural::AssertTruth | Structural::AssertRange if frame.is_inexact(node) => {
                 assert_of_elements(act, node, frame)
             }
             _ => {
-                let Some((args, named)) = frame.arguments(node) else { return Ok(None) };
+                let Some(arguments) = frame.arguments(node) else { return Ok(None) };
+                let (args, named) = mapped::of_first(node, frame, arguments)?;
                 let given = |position: usize, name: &str| {
                     let by_name = named.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
                     args.get(position).or(by_name)
@@ -275,6 +298,9 @@ impl<'a> Replay<'a> {
                     Structural::AssertTruth => {
                         self.checks_sizes.set(true);
                         checks::assert_truth(given(0, "self"), given(1, "assert_msg"))
+                    }
+                    Structural::AssertElement => {
+                        checks::assert_element(given(0, "self"), given(1, "assert_msg"))
                     }
                     Structural::AssertZeros => checks::assert_zeros(given(0, "info"), given(1, "api_name")),
                     Structural::AssertRange => {
@@ -329,9 +355,43 @@ fn bounds_of(node: &Node, frame: &Frame, results: &[Value]) -> Bounds {
     Bounds::Any
 }
 
+/// The places of elements that are not zero: a list with a tensor for each dimension, at least one.
+fn places_by_dimension(node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
+    let Some((args, _)) = frame.arguments(node) else { return Ok(None) };
+    let [Value::Tensor(tensor), ..] = args.as_slice() else {
+        return Err(Error::argument("it is given no tensor"));
+    };
+    if !frame.all_levels(node).is_empty() {
+        return Err(unsupported("a size that depends on elements in `torch.vmap`"));
+    }
+    let tensor = match tensor.dim() {
+        0 => operators::call(NEW_DIM, &[tensor.into(), Value::Int(0)])?,
+        _ => tensor.clone(),
+    };
+    let places = operators::call(PLACES, &[(&tensor).into()])?;
+    let of =
+        |dim: usize| operators::call(AT_POSITION, &[(&places).into(), Value::Int(1), Value::Int(dim as i64)]);
+    let all = (0..tensor.dim()).map(of).collect::<Result<_>>()?;
+    Ok(Some(vec![Value::Tensors(all)]))
+}
+
+fn has_block(node: &Node) -> bool {
+    node.args.iter().any(|argument| matches!(argument, Argument::Block(_)))
+}
+
 /// The error that ends a replay whose mistakes are in the list.
 fn stopped() -> Error {
     Error::graph("a node of the program failed")
+}
+
+/// Copies of the tensors of a result.
+fn copied(value: Value) -> Result<Value> {
+    let copy = |tensor: Tensor| operators::call(CLONE, &[Value::Tensor(tensor)]);
+    Ok(match value {
+        Value::Tensor(tensor) => Value::Tensor(copy(tensor)?),
+        Value::Tensors(list) => Value::Tensors(list.into_iter().map(copy).collect::<Result<_>>()?),
+        other => other,
+    })
 }
 
 /// A value in which a number is one of Python's kinds, as the functions of numbers take it.

@@ -33,7 +33,8 @@ pub(super) fn call(node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
     let Some(Value::Tensors(bases)) = given.find("_all_bases") else {
         return Err(unsupported("a call on copies without the tensors to copy"));
     };
-    let bases: Vec<Tensor> = bases.iter().map(|base| apply(CLONE, &[base.into()])).collect::<Result<_>>()?;
+    let bases: Vec<Tensor> =
+        bases.iter().map(|base| operators::call(CLONE, &[base.into()])).collect::<Result<_>>()?;
     let mut kwargs = Vec::new();
     for arg in op.schema.args {
         let value = match arg.ty.kind {
@@ -53,15 +54,6 @@ pub(super) fn call(node: &Node, frame: &Frame) -> Result<Option<Vec<Value>>> {
     };
     values.extend(bases.into_iter().map(Value::Tensor));
     Ok(Some(values))
-}
-
-/// The result of an operator that gives one tensor.
-fn apply(target: &str, args: &[Value]) -> Result<Tensor> {
-    let (op, _) = operators::find(target)?;
-    match boxed::call_definition(op, args, &[])?.pop() {
-        Some(Value::Tensor(tensor)) => Ok(tensor),
-        _ => Err(unsupported(format!("`{target}` without a tensor as its result"))),
-    }
 }
 
 /// The arguments of the node by name.
@@ -92,12 +84,15 @@ impl Given<'_> {
         let layout = ["size", "stride", "storage_offset"].map(|part| self.find(&format!("_{name}_{part}")));
         let part = match layout {
             [Some(size), Some(stride), Some(offset)] => {
-                apply(STRIDED, &[base.into(), size.clone(), stride.clone(), offset.clone()])?
+                operators::call(STRIDED, &[base.into(), size.clone(), stride.clone(), offset.clone()])?
             }
             _ if self.find(&format!("_{name}_slice_dim")).is_some() => {
                 let [dim, start, end] =
                     ["slice_dim", "slice_start", "slice_end"].map(|part| self.int(name, part));
-                apply(SLICE, &[base.into(), Value::Int(dim?), Value::Int(start?), Value::Int(end?)])?
+                operators::call(
+                    SLICE,
+                    &[base.into(), Value::Int(dim?), Value::Int(start?), Value::Int(end?)],
+                )?
             }
             _ => base.clone(),
         };
