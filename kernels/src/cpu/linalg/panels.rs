@@ -63,6 +63,18 @@ impl<T: Arithmetic + 'static> Kernels<T> {
         unsafe { self.pack_columns(right, target, right.rows * self.columns) };
     }
 
+    /// Appends a left operand in panels.
+    ///
+    /// # Safety
+    /// Every element of `left` is valid for reads, and there are rows and columns.
+    pub(in crate::cpu) unsafe fn append_left(&self, left: Matrix<T>, panels: &mut Scratch<T>) {
+        let (start, count) = (panels.len(), left.columns * left.rows.next_multiple_of(self.rows));
+        panels.resize(start + count, T::ZERO);
+        let target = panels[start..].as_mut_ptr();
+        // SAFETY: the caller's promise; there is room for every panel.
+        unsafe { self.pack_rows(left, target, left.columns * self.rows) };
+    }
+
     /// Writes the product of panels, or adds it to `out`, whose rows are next to each other.
     ///
     /// # Safety

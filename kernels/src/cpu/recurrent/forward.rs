@@ -2,7 +2,7 @@
 
 use opsmith_runtime::{Result, Scratch, View, ViewMut};
 
-use super::{Kind, Layer, Unit, add_product, elements};
+use super::{Kind, Layer, Packed, Unit, add_product, elements};
 use crate::cpu::copy::with_slices;
 use crate::cpu::simd::widest_over;
 use crate::math::{sigmoid, tanh};
@@ -34,10 +34,14 @@ pub fn steps<T: Unit>(
     let mut hidden = elements(&hidden);
     let mut cell: Scratch<T> = cell.iter().flat_map(View::iter).collect();
     let mut sums = Scratch::filled(T::ZERO, batch * width);
+    let mut packed = Packed::new(&weight, layer);
     with_slices(&mut [output, cells, activations], |[all_hidden, all_cells, all_saved]| {
         for at in (0..layer.steps).map(|step| layer.position(step)) {
             sums.chunks_exact_mut(width.max(1)).for_each(|row| row.copy_from_slice(&bias));
-            add_product(&hidden, &weight, true, &mut sums, width);
+            match &mut packed {
+                Some(packed) => packed.add(&hidden, &mut sums),
+                None => add_product(&hidden, &weight, true, &mut sums, width),
+            }
             let step = Step {
                 input: &gates[at * batch * width..(at + 1) * batch * width],
                 sums: &sums,

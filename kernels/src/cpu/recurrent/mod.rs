@@ -11,7 +11,8 @@ pub use backward::steps_backward;
 pub use forward::steps;
 use opsmith_runtime::{Scratch, View};
 
-use super::linalg::few::FEW;
+use super::linalg::innermost::Kernels;
+use super::linalg::panels::depth;
 use super::linalg::{Matrix, MatrixMut, Multiply, row_major};
 use super::normalisation::Real;
 
@@ -121,17 +122,61 @@ fn add_product<T: Multiply<Compute = T>>(
         column_stride,
     };
     let out = MatrixMut { data: sums.as_mut_ptr(), row_stride: width as i64, column_stride: 1 };
-    // Of few sequences, the product of the weight with them, which reads each of its rows once.
-    let (left, right, out) = match count <= FEW && inner_stride == 1 {
-        true => (
-            right.transposed(),
-            left.transposed(),
-            MatrixMut { row_stride: 1, column_stride: width as i64, ..out },
-        ),
-        false => (left, right, out),
-    };
     // SAFETY: the matrices lie in the slices and the view, as was asserted, and nothing else writes them.
     unsafe { T::multiply(left, right, Some(T::ONE), T::ONE, out) };
+}
+
+/// The weight `(width, units)` of the state, packed once for the products of all steps.
+struct Packed<T: 'static> {
+    kernels: &'static Kernels<T>,
+    width: usize,
+    units: usize,
+    /// Panels of each part of the units.
+    panels: Scratch<T>,
+    /// The states of a step, packed.
+    states: Scratch<T>,
+}
+
+impl<T: Unit> Packed<T> {
+    /// If the processor has innermost loops of the type, and there are several products: of one sequence each is one with a
+    /// vector, which reads the weight where it is.
+    fn new(weight: &View<'_, T>, layer: Layer) -> Option<Packed<T>> {
+        let (width, units) = (weight.size(0), weight.size(1));
+        let kernels = T::loops().filter(|_| layer.steps > 1 && layer.batch > 1 && width * units > 0)?;
+        let strides = weight.strides();
+        let whole = Matrix {
+            data: weight.as_ptr(),
+            rows: width,
+            columns: units,
+            row_stride: strides[0],
+            column_stride: strides[1],
+        };
+        let mut panels = Scratch::new();
+        for first in (0..units).step_by(depth(units)) {
+            let part = Matrix { columns: depth(units).min(units - first), ..whole.at(0, first) };
+            // SAFETY: the part lies in the view.
+            unsafe { kernels.append_left(part, &mut panels) };
+        }
+        Some(Packed { kernels, width, units, panels, states: Scratch::new() })
+    }
+
+    /// Adds the products of the states of all sequences to their sums.
+    fn add(&mut self, states: &[T], sums: &mut [T]) {
+        let sequences = states.len() / self.units;
+        assert_eq!(sums.len(), sequences * self.width, "shapes were checked before");
+        let rows = self.width.next_multiple_of(self.kernels.rows);
+        for first in (0..self.units).step_by(depth(self.units)) {
+            let inner = depth(self.units).min(self.units - first);
+            let right = row_major(states, sequences, self.units).transposed().at(first, 0);
+            self.states.clear();
+            // SAFETY: the part's elements are those of the states.
+            unsafe { self.kernels.append_right(Matrix { rows: inner, ..right }, &mut self.states) };
+            let out = MatrixMut { data: sums.as_mut_ptr(), row_stride: 1, column_stride: self.width as i64 };
+            let (left, right) = (self.panels[first * rows..].as_ptr(), self.states.as_ptr());
+            // SAFETY: the panels hold the part of all units, and there are sums for all sequences.
+            unsafe { self.kernels.multiply([self.width, sequences, inner], left, right, true, out) };
+        }
+    }
 }
 
 /// The elements of a tensor, in order.
