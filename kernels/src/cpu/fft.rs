@@ -1,6 +1,6 @@
 //! Discrete Fourier transforms.
 //!
-//! Everything is computed in double precision and rounded once. Several lines are transformed side by side ([`plan`]), so that
+//! Everything is computed in double precision and rounded once. Several lines are transformed side by side (`plan`), so that
 //! vectors hold one number of each.
 
 mod plan;
