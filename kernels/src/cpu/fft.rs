@@ -169,7 +169,8 @@ impl Array {
                 return;
             }
             let plan = Plan::new(length, direction);
-            let mut lines = Lines::new(&plan);
+            let beside = if step == 1 { self.elements.len() / length } else { step };
+            let mut lines = Lines::new(&plan, TOGETHER.min(beside));
             // Of the last dimension, lines follow each other.
             let (across, along) = if step == 1 { (length, 1) } else { (1, step) };
             let block = if step == 1 { length * TOGETHER } else { length * step };

@@ -49,10 +49,10 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Memory for as many lines as are transformed together.
-    pub fn new(plan: &Plan) -> Lines {
+    /// Memory for at most `most` lines side by side.
+    pub fn new(plan: &Plan, most: usize) -> Lines {
         let padded = plan.convolution.as_ref().map_or(0, |convolution| convolution.passes.length);
-        let size = |length: usize| length * super::TOGETHER;
+        let size = |length: usize| length * most;
         Lines {
             count: 0,
             length: plan.passes.length,

@@ -38,7 +38,7 @@ fn remove_from(block: &mut Block, outputs: Vec<Slot>) -> Vec<bool> {
     is_read
 }
 
-/// Whether a node does more than to give results: it writes an argument, checks, draws, or nobody knows.
+/// Whether a node has an effect beside its results: a write, a check, a draw, or that of an unknown operator.
 fn has_effect(node: &Node) -> bool {
     if node.outputs.iter().all(|output| output.slots().is_empty()) || numbers::find(&node.target).is_some() {
         return numbers::find(&node.target).is_none();

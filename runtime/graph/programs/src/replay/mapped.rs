@@ -54,9 +54,12 @@ pub(super) fn call(
         levels: levels_of(argument),
     });
     let given: Vec<Given<'_>> = by_position.chain(by_name).collect();
-    let mut levels: Levels = given.iter().flat_map(|given| given.levels.iter().flatten()).copied().collect();
-    levels.sort_unstable();
-    levels.dedup();
+    let levels = frame.all_levels(node);
+    let is_whole = given.first().is_some_and(|first| first.levels.first() == Some(&levels));
+    if form == Form::Inplace && !is_whole {
+        let text = format!("`{}` in `torch.vmap`, of a tensor that has fewer mapped dimensions,", op.name);
+        return Err(unsupported(text));
+    }
     let sizes = sizes_of(&given, &levels)?;
     if let Some(together) = together(op, &given, &levels, &sizes)? {
         return call(Vec::new(), together.into_iter().map(|given| (given.name, given.value)).collect());
