@@ -163,8 +163,8 @@ DEVICE void run_attention(const Attention<T> &f) {
       if (first + row < f.queries && column < f.width) out.write(first + row, column, results[j] * tiles.factors[row]);
     }
     if (blockIdx.y == 0 && x == 0 && first + y < f.queries) {
-      const double logarithm = static_cast<double>(base_of(largest) + math::log(sum));
-      f.template of<double>(kLogarithm, head, f.queries, 1).write(first + y, 0, logarithm);
+      const C logarithm = base_of(largest) + math::log(sum);
+      f.template of<C>(kLogarithm, head, f.queries, 1).write(first + y, 0, logarithm);
     }
     __syncthreads();
   }
@@ -184,8 +184,8 @@ DEVICE void run_attention_products(const Attention<T> &f) {
     }
     sum = merged_row(sum, [](C a, C b) { return a + b; });
     if (row >= f.queries || x != 0) continue;
-    const auto of_logarithm = f.template of<double>(kGradLogarithm, head, f.queries, 1);
-    if (of_logarithm.start != nullptr) sum -= static_cast<C>(of_logarithm.at(row, 0));
+    const auto of_logarithm = f.template of<C>(kGradLogarithm, head, f.queries, 1);
+    if (of_logarithm.start != nullptr) sum -= of_logarithm.at(row, 0);
     f.products[head * f.queries + row] = sum;
   }
 }
@@ -207,7 +207,7 @@ DEVICE void run_attention_backward(const Attention<T> &f) {
     const auto value = f.template of<T>(kValue, head, f.keys, f.width), mask = f.template of<T>(kMask, head, f.queries, f.keys);
     const auto grad = f.template of<T>(kGradOut, head, f.queries, f.width);
     const auto of_mask = f.template of<T>(kGradMask, head, f.queries, f.keys);
-    const auto logarithms = f.template of<double>(kLogarithm, head, f.queries, 1);
+    const auto logarithms = f.template of<C>(kLogarithm, head, f.queries, 1);
     C results[kEach] = {};
     for (u64 start = begin; start < end; start += kAcross) {
       C scores[kEach], slopes[kEach] = {};
@@ -223,7 +223,7 @@ DEVICE void run_attention_backward(const Attention<T> &f) {
         const u64 row = by_key ? other : own, number = by_key ? own : other;
         C weight = 0;
         if (row < f.queries && number < f.keys) {
-          weight = math::exp(f.score(row, number, scores[j], mask) - base_of(static_cast<C>(logarithms.at(row, 0))));
+          weight = math::exp(f.score(row, number, scores[j], mask) - base_of(logarithms.at(row, 0)));
           if (!of_value) weight = weight * (slopes[j] - f.products[head * f.queries + row]);
           if (!by_key && blockIdx.y == 0 && of_mask.start != nullptr) of_mask.write(row, number, weight);
         }

@@ -125,6 +125,7 @@ fn dtype_of(arg: &Arg, given: DType) -> DType {
             }
         }
         Element::Real => given.to_real(),
+        Element::Opmath => given.to_compute(),
         Element::Dispatch | Element::Any | Element::NotTensor => given,
     }
 }

@@ -14,6 +14,8 @@ pub enum ElementType {
     Dispatch,
     /// The real part's type of the dtype that selected the kernel.
     Real,
+    /// The type in which a kernel of the dtype that selected it computes: `float32` for 16-bit floats, others themselves.
+    Opmath,
     /// One of a set; a dtype outside it is an error. Kernels see the set's first listed member.
     Fixed {
         /// The dtype that the kernel sees.

@@ -95,6 +95,7 @@ rules! {
         PromoteFloat = "promote_float"(Operands):
             "the operands' promoted dtype; an integer result becomes the default float",
         Real = "real"(Tensor): "the dtype of the input's real part",
+        Opmath = "opmath"(Tensor): "the dtype in which kernels compute with the input: `float32` for 16-bit floats",
         Complex = "complex"(Tensor): "the complex dtype whose parts hold the input",
         Accumulate = "accumulate"(Tensor, OptionalDType):
             "the given dtype, else int64 for integers and bool, else the input's",

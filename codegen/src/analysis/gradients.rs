@@ -149,7 +149,7 @@ fn is_unfollowed(op: &Op, output: &Output) -> bool {
         Element::NotTensor => false,
         Element::Fixed { accepted, .. } => overlaps(accepted),
         Element::Any => true,
-        Element::Dispatch | Element::Real => op.body.dtypes.iter().copied().any(overlaps),
+        Element::Dispatch | Element::Real | Element::Opmath => op.body.dtypes.iter().copied().any(overlaps),
     };
     !output.differentiable && !output.constant && output.ty.holds_tensors() && is_inexact
 }

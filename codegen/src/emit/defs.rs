@@ -309,6 +309,7 @@ fn element(element: Element) -> TokenStream {
         Element::NotTensor => quote!(NotTensor),
         Element::Dispatch => quote!(Dispatch),
         Element::Real => quote!(Real),
+        Element::Opmath => quote!(Opmath),
         Element::Any => quote!(Any),
         Element::Fixed { kernel, accepted } => {
             let kernel = ident(kernel.ident());

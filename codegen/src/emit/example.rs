@@ -366,6 +366,7 @@ fn dtype_of(op: &Op, index: usize, dtype: DType) -> DType {
     match (combined, op.args[index].element) {
         (Some((_, dtype)), _) => *dtype,
         (None, Element::Real) => dtype.to_real(),
+        (None, Element::Opmath) => dtype.to_compute(),
         (None, Element::Fixed { kernel, accepted }) if !accepted.contains(dtype) => kernel,
         _ => dtype,
     }

@@ -210,6 +210,7 @@ pub(super) fn rust_type(dtype: DType) -> TokenStream {
 pub(super) fn element_type(element: Element) -> TokenStream {
     match element {
         Element::Real => quote!(<T as rt::Element>::Real),
+        Element::Opmath => quote!(<T as rt::Element>::Compute),
         Element::Fixed { kernel, .. } => rust_type(kernel),
         Element::Dispatch | Element::Any | Element::NotTensor => quote!(T),
     }

@@ -120,7 +120,7 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
         siblings: &["gradients", "inference", "kernel_tables", "library", "rules"],
-        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, Lines, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Flops, Forms, ItemKind, OpDef, ReturnDef, UniformCall, ViewFn, bits}, sample::{Check, Sample, SampleTensor, SampleValue::{self, Bool, Complex, Float, Int, List, Str}, Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread}}",
+        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, Lines, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Opmath, Real}, Flops, Forms, ItemKind, OpDef, ReturnDef, UniformCall, ViewFn, bits}, sample::{Check, Sample, SampleTensor, SampleValue::{self, Bool, Complex, Float, Int, List, Str}, Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread}}",
         emit: defs::emit,
     },
     Emitter {

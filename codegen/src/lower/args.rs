@@ -144,14 +144,16 @@ fn element_types(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec
 
 fn element_type(context: &mut Context<'_>, words: &[Text]) -> Option<Element> {
     if let [word] = words {
-        let [any, real] = keys::ELEMENT_WORDS;
+        let [any, real, opmath] = keys::ELEMENT_WORDS;
         match word.as_str() {
             word if word == any => return Some(Element::Any),
             word if word == real => return Some(Element::Real),
+            word if word == opmath => return Some(Element::Opmath),
             _ => {}
         }
     }
-    const HINT: &str = "use dtype names such as `int64`, a set such as `integer`, or one of `real` and `any`";
+    const HINT: &str =
+        "use dtype names such as `int64`, a set such as `integer`, or one of `real`, `opmath` and `any`";
     let mut first = None;
     let mut accepted = DTypeSet::EMPTY;
     for word in words {

@@ -82,7 +82,7 @@ fn can_flow(element: Element, body: &Body) -> bool {
         Element::NotTensor => false,
         Element::Fixed { accepted, .. } => accepted.iter().any(DType::is_differentiable),
         Element::Any => true,
-        Element::Dispatch | Element::Real => some_dtype(body, DType::is_differentiable),
+        Element::Dispatch | Element::Real | Element::Opmath => some_dtype(body, DType::is_differentiable),
     }
 }
 

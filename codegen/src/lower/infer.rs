@@ -376,8 +376,10 @@ fn operands(op: &Op) -> Vec<Expr> {
 /// The dtype that selects the kernel, if the spec does not declare it: the first output's, or that of the inputs if the
 /// output's is fixed.
 fn default_compute(op: &Op, dtypes: &[Expr], is_pointwise: bool) -> Expr {
-    let decided_by_inputs =
-        !matches!(&dtypes[0].kind, ExprKind::DType(_) | ExprKind::Rule(Rule::DType(DTypeRule::Real), _));
+    let decided_by_inputs = !matches!(
+        &dtypes[0].kind,
+        ExprKind::DType(_) | ExprKind::Rule(Rule::DType(DTypeRule::Real | DTypeRule::Opmath), _)
+    );
     if decided_by_inputs {
         return dtypes[0].clone();
     }
@@ -400,6 +402,7 @@ pub(super) fn output_element(dtype: &Expr, compute: &Expr) -> Option<Element> {
     match &dtype.kind {
         ExprKind::DType(dtype) => Some(fixed(*dtype)),
         ExprKind::Rule(Rule::DType(DTypeRule::Real), _) => Some(Element::Real),
+        ExprKind::Rule(Rule::DType(DTypeRule::Opmath), _) => Some(Element::Opmath),
         _ if dtype.same_meaning(compute) => Some(Element::Dispatch),
         _ => None,
     }

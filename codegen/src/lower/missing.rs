@@ -48,7 +48,7 @@ fn can_be_inexact(op: &Op, element: Element) -> bool {
         Element::Fixed { accepted, .. } => overlaps(accepted),
         Element::Any => true,
         // A composition or view accepts the dtypes of its operators.
-        Element::Dispatch | Element::Real => {
+        Element::Dispatch | Element::Real | Element::Opmath => {
             let computes = op.body.pointwise.is_some() || !op.body.kernels.is_empty();
             !computes || op.body.dtypes.iter().copied().any(overlaps)
         }

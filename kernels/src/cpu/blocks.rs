@@ -38,6 +38,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("fft::TOGETHER", fft::TOGETHER),
     ("layer::CHUNK", normalisation::layer::CHUNK),
     ("largest::WIDTH", pooling::largest::WIDTH),
+    ("means::WIDTH", pooling::means::WIDTH),
     ("linalg::BLOCK", linalg::BLOCK),
     ("blocked::FEW_BLOCKS", linalg::blocked::FEW_BLOCKS),
     ("blocked::MANY_BLOCKS", linalg::blocked::MANY_BLOCKS),

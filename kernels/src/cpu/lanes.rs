@@ -9,7 +9,7 @@ use opsmith_runtime::{Element, Scratch};
 /// compilers reliably vectorise a loop over this many.
 pub(crate) const LANES: usize = 128;
 /// Partial results of a short row: one of the widest registers of `f32`.
-pub(super) const NARROW: usize = 16;
+pub(crate) const NARROW: usize = 16;
 
 /// Joins the elements of a slice, with independent partial results side by side, so that the latency
 /// of one operation does not add up.
@@ -136,6 +136,45 @@ pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usiz
         results[number] = totals[number][0];
     }
     results
+}
+
+/// Writes to each element of `out` a function of those beside it in `inputs`, all as long. A short row, which a loop that
+/// compilers unroll would go through one by one, takes registers, too.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
+pub(crate) fn map_lanes<A: Element, B, const K: usize>(
+    inputs: [&[A]; K],
+    out: &mut [B],
+    map: impl Fn([A; K]) -> B,
+) {
+    let length = out.len();
+    let (out_rows, out_rest) = out.as_chunks_mut::<NARROW>();
+    let mut rows = [&[][..]; K];
+    let mut rests = [&[][..]; K];
+    for input in 0..K {
+        (rows[input], rests[input]) = inputs[input][..length].as_chunks::<NARROW>();
+        rests[input] = &rests[input][..out_rest.len()];
+    }
+    for row in 0..out_rows.len() {
+        let mut blocks = [&rows[0][row]; K];
+        for input in 1..K {
+            blocks[input] = &rows[input][row];
+        }
+        for lane in 0..NARROW {
+            let mut values = [A::default(); K];
+            for input in 0..K {
+                values[input] = blocks[input][lane];
+            }
+            out_rows[row][lane] = map(values);
+        }
+    }
+    for lane in 0..out_rest.len() {
+        let mut values = [A::default(); K];
+        for input in 0..K {
+            values[input] = rests[input][lane];
+        }
+        out_rest[lane] = map(values);
+    }
 }
 
 /// The row itself if its elements are of the compute type, else a copy in that type.

@@ -34,6 +34,7 @@ impl Sample {
             (Some((_, value)), _) => {
                 let dtype = match op.element_types.get(index) {
                     Some(ElementType::Real) => dtype.to_real(),
+                    Some(ElementType::Opmath) => dtype.to_compute(),
                     Some(ElementType::Fixed { kernel, accepted }) if !accepted.contains(dtype) => *kernel,
                     _ => dtype,
                 };

@@ -106,6 +106,7 @@ fn kernel_dtype(wanted: ElementType, given: DType, compute: DType) -> Option<DTy
         ElementType::NotTensor | ElementType::Any => Some(given),
         ElementType::Dispatch => Some(compute),
         ElementType::Real => Some(compute.to_real()),
+        ElementType::Opmath => Some(compute.to_compute()),
         ElementType::Fixed { kernel, accepted } => accepted.contains(given).then_some(kernel),
     }
 }

@@ -57,6 +57,11 @@ pub fn real(tensor: &Tensor) -> Result<DType> {
     Ok(tensor.dtype().to_real())
 }
 
+/// The dtype in which kernels compute with the input's elements.
+pub fn opmath(tensor: &Tensor) -> Result<DType> {
+    Ok(tensor.dtype().to_compute())
+}
+
 /// The complex dtype whose parts hold the input's elements.
 pub fn complex(tensor: &Tensor) -> Result<DType> {
     Ok(tensor.dtype().to_complex())

@@ -117,6 +117,7 @@ pub fn of_loop(
 fn stored(element: Element) -> String {
     match element {
         Element::Real => "Real<T>".to_owned(),
+        Element::Opmath => "Compute<T>".to_owned(),
         Element::Fixed { kernel, .. } => format!("dtype::{}", kernel.ident()),
         Element::Dispatch | Element::Any | Element::NotTensor => "T".to_owned(),
     }

@@ -56,6 +56,7 @@ fn refused(rule: Rule, tensors: usize) -> Option<&'static str> {
             | DTypeRule::Promote
             | DTypeRule::PromoteFloat
             | DTypeRule::Real
+            | DTypeRule::Opmath
             | DTypeRule::Complex
             | DTypeRule::Accumulate
             | DTypeRule::OrDefault,

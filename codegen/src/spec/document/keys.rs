@@ -356,8 +356,8 @@ pub const FUNCTION_KEYS: &[KeySpec] = &[
     ),
 ];
 
-/// The words of `types` besides dtypes: any dtype, and that of the real part.
-pub const ELEMENT_WORDS: [&str; 2] = ["any", "real"];
+/// The words of `types` besides dtypes: any dtype, that of the real part, and that in which kernels compute.
+pub const ELEMENT_WORDS: [&str; 3] = ["any", "real", "opmath"];
 
 /// Names of keys in other systems, for "did you mean".
 pub const SYNONYMS: &[(&str, &str)] = &[

@@ -94,6 +94,7 @@ fn element(element: Element) -> Value {
         Element::NotTensor => Value::Null,
         Element::Dispatch => json!({ "is": "compute" }),
         Element::Real => json!({ "is": "real part of compute" }),
+        Element::Opmath => json!({ "is": "opmath of compute" }),
         Element::Any => json!({ "is": "any" }),
         Element::Fixed { kernel: dtype, accepted } => {
             json!({ "is": "fixed", "dtype": dtype.name(), "accepted": dtypes(accepted) })

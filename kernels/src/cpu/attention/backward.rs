@@ -2,7 +2,7 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::parallel::{self, Shared};
-use opsmith_runtime::{Element, Result, Scalar, Scratch, View, ViewMut};
+use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::rows::{into_weights, product, score_gradients};
 use super::{COLUMNS, Heads, ROWS, Real, Stack, blocks, row_major_mut};
@@ -20,13 +20,13 @@ use crate::cpu::strides::{expect_operand, expect_sizes};
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn attention_backward<T: Element<Compute: Real>>(
     grad_out: View<'_, T>,
-    grad_logsumexp: Option<View<'_, f64>>,
+    grad_logsumexp: Option<View<'_, T::Compute>>,
     query: View<'_, T>,
     key: View<'_, T>,
     value: View<'_, T>,
     attn_mask: Option<View<'_, T>>,
     out: View<'_, T>,
-    logsumexp: View<'_, f64>,
+    logsumexp: View<'_, T::Compute>,
     is_causal: bool,
     scale: Option<f64>,
     output_mask: &[bool],
@@ -64,11 +64,11 @@ fn asked(output_mask: &[bool], number: usize) -> bool {
 }
 
 /// The forward pass's results and their gradients.
-struct Results<'a, T> {
+struct Results<'a, T: Element> {
     grad: Stack<'a, T>,
     out: Stack<'a, T>,
-    logarithms: &'a [f64],
-    grad_logarithms: Option<&'a [f64]>,
+    logarithms: &'a [T::Compute],
+    grad_logarithms: Option<&'a [T::Compute]>,
 }
 
 /// Writes the gradients of all heads, each to the part of a slice that is the head's; an empty slice is not wanted.
@@ -140,12 +140,11 @@ impl<C: Real> Block<C> {
         let (grad, out) = (results.grad.computed(head, grad), results.out.computed(head, out));
         let logarithms = &results.logarithms[head * query.rows..][..query.rows];
         for (row, &logarithm) in logarithms.iter().enumerate() {
-            self.logarithms[row] = C::from_scalar(Scalar::Float(logarithm));
+            self.logarithms[row] = logarithm;
             // SAFETY: the matrices are those of the head, with a row for each query.
             self.products[row] = unsafe { product(grad.at(row, 0), out.at(row, 0)) };
             if let Some(grads) = results.grad_logarithms {
-                let grad = C::from_scalar(Scalar::Float(grads[head * query.rows + row]));
-                self.products[row] = Arithmetic::sub(self.products[row], grad);
+                self.products[row] = Arithmetic::sub(self.products[row], grads[head * query.rows + row]);
             }
         }
         of_query.fill(C::ZERO);

@@ -25,7 +25,7 @@ pub fn attention<T: Element<Compute: Real>>(
     is_causal: bool,
     scale: Option<f64>,
     mut out: ViewMut<'_, T>,
-    mut logsumexp: ViewMut<'_, f64>,
+    mut logsumexp: ViewMut<'_, T::Compute>,
 ) -> Result<()> {
     let heads = Heads::new([query, key, value], attn_mask, is_causal, scale)?;
     let (queries, width) = (heads.query.rows, heads.value.columns);
@@ -102,7 +102,7 @@ impl<C: Real> Block<C> {
         head: usize,
         first: usize,
         out: &mut [T],
-        logsumexp: &mut [f64],
+        logsumexp: &mut [C],
     ) {
         let [query, key, value] = self.matrices(heads, head);
         let rows = first..first + logsumexp.len();
@@ -125,7 +125,7 @@ impl<C: Real> Block<C> {
             divide(out, sums);
         });
         for (logarithm, sums) in logsumexp.iter_mut().zip(sums) {
-            *logarithm = sums.logarithm().to_scalar().to_f64();
+            *logarithm = sums.logarithm();
         }
     }
 }

@@ -154,6 +154,9 @@ impl<'a, C: Convolve> Implicit<'a, C> {
         weight: &[C],
         out: &mut ViewMut<'_, T>,
     ) {
+        if self.channels * self.outputs == 1 {
+            return channelwise::forward(self.kernels, &self.patches, self.bias, input, weight, out);
+        }
         let inner = self.channels * self.elements;
         let weights = Weights::new(self.kernels, weight, [self.groups, self.outputs, inner]);
         let steps: Scratch<usize> = (0..self.channels)
@@ -178,20 +181,13 @@ impl<'a, C: Convolve> Implicit<'a, C> {
                 let first = group * self.outputs;
                 let start = sample as i64 * of_sample + first as i64 * target.strides[0];
                 let bias = self.bias.map(|bias| &bias[first..first + self.outputs]);
-                let (grid, each) = match self.channels {
-                    1 => self.patches.grid_of_one_channel(&block, self.kernels.lanes),
-                    _ => (self.patches.grid(&block), usize::MAX),
-                };
-                for row in (0..grid.lines).step_by(each.min(grid.lines)) {
-                    // Behind the last position of a row, which is computed apart, lie no others.
-                    let end = if each < grid.lines { row + block.columns } else { grid.lines };
-                    for line in (row..end).step_by(self.kernels.rows * PANELS) {
-                        let lines = (self.kernels.rows * PANELS).min(end - line);
-                        self.multiply_lines(&mut work, &weights, group, &grid, line..line + lines, &steps);
-                        let sums = &mut work.sums[..self.outputs * lines];
-                        // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
-                        unsafe { target.write(start, &block, [grid.width, line, lines], sums, bias) };
-                    }
+                let grid = self.patches.grid(&block);
+                for line in (0..grid.lines).step_by(self.kernels.rows * PANELS) {
+                    let lines = (self.kernels.rows * PANELS).min(grid.lines - line);
+                    self.multiply_lines(&mut work, &weights, group, &grid, line..line + lines, &steps);
+                    let sums = &mut work.sums[..self.outputs * lines];
+                    // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
+                    unsafe { target.write(start, &block, [grid.width, line, lines], sums, bias) };
                 }
             }
         });

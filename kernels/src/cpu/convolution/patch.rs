@@ -9,7 +9,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Scratch, View};
 
 use super::columns::Sliding;
-use crate::cpu::copy::{Plane, copy_plane};
+use crate::cpu::simd;
 use crate::window::MOST;
 
 /// Elements of a patch, which stays in the second cache.
@@ -133,7 +133,7 @@ impl Patches {
     /// The lines that are multiplied for a block: its positions, or, where they are nearly as many, all places of their rows, so
     /// that lines lie one after the other and are not copied.
     pub fn grid(&self, block: &Block) -> Grid {
-        let places = (block.rows - 1) * self.row + block.columns;
+        let places = self.span(block);
         if places <= block.positions() + block.positions() / 8 {
             Grid { width: self.row, lines: places }
         } else {
@@ -141,12 +141,9 @@ impl Patches {
         }
     }
 
-    /// As [`grid`](Self::grid), of one channel, whose places are not worth copying: all places of the rows and, so many places
-    /// apart, the rows that are computed apart, if that takes fewer registers of so many lanes.
-    pub fn grid_of_one_channel(&self, block: &Block, lanes: usize) -> (Grid, usize) {
-        let places = (block.rows - 1) * self.row + block.columns;
-        let together = places.div_ceil(lanes) <= block.rows * block.columns.div_ceil(lanes);
-        (Grid { width: self.row, lines: places }, if together { usize::MAX } else { self.row })
+    /// Places of a block from its first position to behind its last one.
+    pub fn span(&self, block: &Block) -> usize {
+        (block.rows - 1) * self.row + block.columns
     }
 
     /// Most positions of a block.
@@ -187,28 +184,33 @@ impl Patches {
     ) {
         let window = &self.sliding.window;
         let first = |dim: usize, position: usize| window.start(dim, position as i64);
-        let [_, height, width] = self.sliding.input;
-        for plane in 0..window.kernel[0] {
-            let z = first(0, block.plane) + plane * window.dilation[0];
-            for (down, phase) in self.lines[0].phases.iter().enumerate() {
-                let start = (plane as usize * self.lines[0].phases.len() + down) * self.phase;
-                for row in 0..block.rows + self.lines[0].reach {
-                    let y = first(1, block.row + row) + phase;
-                    let inside = (0..self.sliding.input[0]).contains(&z) && (0..height).contains(&y);
-                    if has_border && !inside {
-                        continue;
+        let [depth, height, width] = self.sliding.input;
+        let reach = self.lines[1].reach;
+        for (across, phase) in self.lines[1].phases.iter().enumerate() {
+            let x = first(2, block.column) + phase;
+            let seen = Seen::new(x, [width, window.stride[MOST - 1]], block.columns + reach);
+            let row_start = across * (self.columns + reach);
+            simd::widest_over::<T, _>(
+                #[inline(always)]
+                || {
+                    for plane in 0..window.kernel[0] {
+                        let z = first(0, block.plane) + plane * window.dilation[0];
+                        for (down, phase) in self.lines[0].phases.iter().enumerate() {
+                            let start = (plane as usize * self.lines[0].phases.len() + down) * self.phase;
+                            for row in 0..block.rows + self.lines[0].reach {
+                                let y = first(1, block.row + row) + phase;
+                                let is_inside = (0..depth).contains(&z) && (0..height).contains(&y);
+                                if has_border && !is_inside {
+                                    continue;
+                                }
+                                let seen = if is_inside { seen } else { seen.of_border() };
+                                let data = &mut patch[(start + row * self.row + row_start) * steps[1]..];
+                                input.copy_rows([z, y], seen, Rows { data, steps, has_border });
+                            }
+                        }
                     }
-                    for (across, phase) in self.lines[1].phases.iter().enumerate() {
-                        let x = first(2, block.column) + phase;
-                        let size = if inside { width } else { i64::MIN };
-                        let count = block.columns + self.lines[1].reach;
-                        let wide = self.columns + self.lines[1].reach;
-                        let start = (start + row * self.row + across * wide) * steps[1];
-                        let target = Rows { data: &mut patch[start..], steps, count, has_border };
-                        input.copy_rows([z, y, x], [size, window.stride[MOST - 1]], target);
-                    }
-                }
-            }
+                },
+            );
         }
     }
 }
@@ -238,14 +240,13 @@ struct Rows<'a, C> {
     data: &'a mut [C],
     /// Elements from a channel to the next, and from a place to the next.
     steps: [usize; 2],
-    /// Places of a row.
-    count: usize,
     /// Whether those outside of the input are zeros.
     has_border: bool,
 }
 
 impl<C: Copy> Rows<'_, C> {
     /// Fills some places of all channels.
+    #[inline(always)]
     fn fill(&mut self, channels: usize, places: std::ops::Range<usize>, value: C) {
         let [channel, place] = self.steps;
         if places.is_empty() {
@@ -259,6 +260,58 @@ impl<C: Copy> Rows<'_, C> {
                 self.data[number * channel + at * place] = value;
             }
         }
+    }
+}
+
+/// The places of a row in a patch, and the elements of the input that they see.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// The first place that sees an element, and the first one after these.
+    first: usize,
+    end: usize,
+    /// Places of the row.
+    count: usize,
+    /// The element of the first place, and elements from a place to the next.
+    element: i64,
+    stride: i64,
+}
+
+impl Seen {
+    /// Of so many places, the first of which sees element `x`, which may lie before the row's start.
+    fn new(x: i64, [width, stride]: [i64; 2], count: usize) -> Seen {
+        let until = |end: i64| {
+            let places = (end.saturating_sub(x).max(0) as u64).div_ceil(stride as u64);
+            places.min(count as u64) as usize
+        };
+        let first = until(0);
+        Seen { first, end: until(width).max(first), count, element: x + first as i64 * stride, stride }
+    }
+
+    /// The same of a row in the border.
+    fn of_border(self) -> Seen {
+        Seen { first: 0, end: 0, ..self }
+    }
+}
+
+/// Copies `count` elements, `step` apart, to places that are `to_step` apart, in the compute type.
+///
+/// # Safety
+/// The elements are valid for reads and the places for writes, and they do not overlap.
+#[inline(always)]
+unsafe fn compute_row<T: Element>(
+    from: *const T,
+    step: isize,
+    to: *mut T::Compute,
+    to_step: isize,
+    count: usize,
+) {
+    if const { T::DTYPE as u8 == T::Compute::DTYPE as u8 } && (step, to_step) == (1, 1) {
+        // SAFETY: the caller's promise; a dtype has one element type, so that both types are the same.
+        return unsafe { std::ptr::copy_nonoverlapping(from.cast(), to, count) };
+    }
+    for number in 0..count as isize {
+        // SAFETY: the caller's promise.
+        unsafe { to.offset(number * to_step).write((*from.offset(number * step)).to_compute()) };
     }
 }
 
@@ -280,38 +333,40 @@ impl<'a, T: Element> Planes<'a, T> {
         Planes { view, offset, channels, strides }
     }
 
-    /// Copies every `stride`-th element of a row of each channel, of which the first may lie before the row's start, to the
-    /// places of a patch; zeros for those before the start and from `size` on.
-    fn copy_rows(&self, [z, y, x]: [i64; MOST], [size, stride]: [i64; 2], mut target: Rows<'_, T::Compute>)
+    /// Copies a row of each channel to the places of a patch that it is seen from; zeros for those in the border.
+    #[inline(always)]
+    fn copy_rows(&self, [z, y]: [i64; 2], seen: Seen, mut target: Rows<'_, T::Compute>)
     where
         T::Compute: Arithmetic,
     {
-        let until = |end: i64| {
-            let places = (end.saturating_sub(x).max(0) as u64).div_ceil(stride as u64);
-            places.min(target.count as u64) as usize
-        };
-        let (first, end) = (until(0), until(size));
-        let end = end.max(first);
+        let Seen { first, end, count, element, stride } = seen;
         if !target.has_border {
             target.fill(self.channels, 0..first, T::Compute::ZERO);
-            target.fill(self.channels, end..target.count, T::Compute::ZERO);
+            target.fill(self.channels, end..count, T::Compute::ZERO);
         }
         if first == end {
             return;
         }
         let [of_channel, of_plane, of_row, of_column] = self.strides;
-        let start = self.offset + z * of_plane + y * of_row + (x + first as i64 * stride) * of_column;
         let [channel, place] = target.steps;
-        let to = target.data[first * place..].as_mut_ptr();
-        let to = Plane { data: to, steps: [channel as i64, place as i64] };
-        let from = self.view.as_ptr().wrapping_offset(start as isize);
-        let from = Plane { data: from, steps: [of_channel, stride * of_column] };
         assert!(
             (self.channels - 1) * channel + (end - 1) * place < target.data.len(),
             "rows lie in their patch"
         );
-        // SAFETY: the places from the first to the end lie in the rows of the input, and those of all channels in the patch.
-        unsafe { copy_plane([self.channels, end - first], to, from, |element| element.to_compute()) };
+        let start = self.offset + z * of_plane + y * of_row + element * of_column;
+        let step = stride * of_column;
+        for number in 0..self.channels {
+            let to = target.data[number * channel + first * place..].as_mut_ptr();
+            let from = self.view.as_ptr().wrapping_offset((start + number as i64 * of_channel) as isize);
+            // SAFETY: the places from the first to the end lie in the rows of the input, and those of all channels in the patch.
+            unsafe {
+                match (step, place) {
+                    (1, 1) => compute_row(from, 1, to, 1, end - first),
+                    (2, 1) => compute_row(from, 2, to, 1, end - first),
+                    _ => compute_row(from, step as isize, to, place as isize, end - first),
+                }
+            }
+        }
     }
 
     /// Copies the positions of a block on the side of results: a row for each channel.
@@ -321,10 +376,11 @@ impl<'a, T: Element> Planes<'a, T> {
     {
         let steps = [block.positions(), 1];
         for row in 0..block.rows {
-            let place = [block.plane as i64, (block.row + row) as i64, block.column as i64];
+            let place = [block.plane as i64, (block.row + row) as i64];
             let data = &mut rows[row * block.columns..];
-            let target = Rows { data, steps, count: block.columns, has_border: false };
-            self.copy_rows(place, [(block.column + block.columns) as i64, 1], target);
+            let width = (block.column + block.columns) as i64;
+            let seen = Seen::new(block.column as i64, [width, 1], block.columns);
+            self.copy_rows(place, seen, Rows { data, steps, has_border: false });
         }
     }
 }

@@ -43,6 +43,11 @@ fn cases() -> Vec<Case> {
         case(&[1, 2, 33_000], &[3, 2, 3], &[1, 3, 33_000], [&[1], &[1], &[1]], 1),
         case(&[1, 90, 40, 41], &[1, 90, 3, 3], &[1, 1, 38, 39], [&[1], &[0], &[1]], 1),
         case(&[1, 4, 6, 5], &[2, 4, 1, 1], &[1, 2, 3, 3], [&[2], &[0], &[1]], 1),
+        // A channel at a time: rows together and apart, several blocks, three dimensions.
+        case(&[2, 5, 31, 150], &[5, 1, 5, 5], &[2, 5, 16, 75], [&[2], &[2], &[1]], 5),
+        case(&[2, 3, 7, 7], &[3, 1, 5, 5], &[2, 3, 7, 7], [&[1], &[2], &[1]], 3),
+        case(&[1, 2, 300, 240], &[2, 1, 3, 3], &[1, 2, 300, 240], [&[1], &[1], &[1]], 2),
+        case(&[1, 3, 4, 5, 6], &[3, 1, 2, 2, 2], &[1, 3, 3, 6, 7], [&[2, 1, 1], &[1], &[1]], 3),
         // A window whose elements lie far apart has no patches.
         case(&[1, 1, 3], &[2, 1, 3], &[1, 2, 3], [&[1], &[100_000], &[100_000]], 1),
     ]
@@ -154,7 +159,13 @@ fn the_bias_is_added_to_its_channel() {
     let (x, w) = (x.view(), w.view());
     convolution(x, w, Some(bias.view()), &[1], &[0], &[1], false, &[0], 1, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [101, 102, 210, 220]);
-    let bias = Array::new(&[1], [1i64]);
+    let (x, w) = (Array::new(&[1, 2, 2], [1f32, 2.0, 3.0, 4.0]), Array::new(&[2, 1, 1], [10f32, 1.0]));
+    let (bias, mut each) = (Array::new(&[2], [100f32, 200.0]), Array::zeros(&[1, 2, 4]));
+    let (x, w) = (x.view(), w.view());
+    convolution(x, w, Some(bias.view()), &[1], &[1], &[1], false, &[0], 2, each.view_mut()).unwrap();
+    assert_eq!(each.to_vec(), [100.0, 110.0, 120.0, 100.0, 200.0, 203.0, 204.0, 200.0]);
+    let (x, w) = (Array::new(&[1, 1, 2], [1i64, 2]), Array::new(&[2, 1, 1], [1i64, 10]));
+    let (x, w, bias) = (x.view(), w.view(), Array::new(&[1], [1i64]));
     assert!(convolution(x, w, Some(bias.view()), &[1], &[0], &[1], false, &[0], 1, out.view_mut()).is_err());
 }
 

@@ -109,21 +109,21 @@ macro_rules! unpacked {
 
 #[cfg(target_arch = "x86_64")]
 unpacked! {
-    f32_avx512: f32, "avx512f", __m512 of 16, 4 by 6 [2 4];
+    f32_avx512: f32, "avx512f", __m512 of 16, 4 by 6 [1 2 4];
     _mm512_setzero_ps _mm512_loadu_ps _mm512_set1_ps _mm512_fmadd_ps _mm512_add_ps _mm512_storeu_ps
 }
 #[cfg(target_arch = "x86_64")]
 unpacked! {
-    f64_avx512: f64, "avx512f", __m512d of 8, 4 by 6 [2 4];
+    f64_avx512: f64, "avx512f", __m512d of 8, 4 by 6 [1 2 4];
     _mm512_setzero_pd _mm512_loadu_pd _mm512_set1_pd _mm512_fmadd_pd _mm512_add_pd _mm512_storeu_pd
 }
 #[cfg(target_arch = "x86_64")]
 unpacked! {
-    f32_avx2: f32, "avx2,fma", __m256 of 8, 2 by 6 [2 4];
+    f32_avx2: f32, "avx2,fma", __m256 of 8, 2 by 6 [1 2 4];
     _mm256_setzero_ps _mm256_loadu_ps _mm256_set1_ps _mm256_fmadd_ps _mm256_add_ps _mm256_storeu_ps
 }
 #[cfg(target_arch = "x86_64")]
 unpacked! {
-    f64_avx2: f64, "avx2,fma", __m256d of 4, 2 by 6 [2 4];
+    f64_avx2: f64, "avx2,fma", __m256d of 4, 2 by 6 [1 2 4];
     _mm256_setzero_pd _mm256_loadu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_storeu_pd
 }

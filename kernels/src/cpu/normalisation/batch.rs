@@ -2,11 +2,13 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::layer::{asked, write_if};
-use super::{Real, factors, total};
+use super::{Real, factors};
 use crate::cpu::copy::with_slice;
+use crate::cpu::lanes::{NARROW, map_lanes, sum_terms};
 use crate::cpu::simd::widest;
 use crate::cpu::strides::{expect_operand, expect_sizes};
 
@@ -147,29 +149,46 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
     let weight =
         factor(&weight, &channels)?.unwrap_or_else(|| Scratch::filled(T::Compute::ONE, channels.count));
     let (dy, x) = (grad_out.to_contiguous(), input.to_contiguous());
-    let sums = channels.sums(|at, _| dy[at].to_compute());
-    let products = channels.sums(|at, channel| {
-        Arithmetic::mul(dy[at].to_compute(), Arithmetic::sub(x[at].to_compute(), mean[channel]))
-    });
+    let [sums, products] = channels.sums(
+        [&dy, &x],
+        #[inline(always)]
+        |channel, [dy, x]| {
+            let (dy, x) = (dy.to_compute(), x.to_compute());
+            [dy, Arithmetic::mul(dy, Arithmetic::sub(x, mean[channel]))]
+        },
+    );
     if asked(output_mask, 0) {
         let count = T::Compute::from_count(channels.samples * channels.places);
-        let gradient = |at: usize, channel: usize| {
-            let mut rest = dy[at].to_compute();
-            if train {
-                // The parts along the batch's mean and along the batch itself have no effect.
-                let scale = Arithmetic::mul(invstd[channel], invstd[channel]);
-                let along = Arithmetic::div(Arithmetic::mul(products[channel], scale), count);
-                let deviation = Arithmetic::sub(x[at].to_compute(), mean[channel]);
-                rest = Arithmetic::sub(rest, Arithmetic::div(sums[channel], count));
-                rest = Arithmetic::sub(rest, Arithmetic::mul(deviation, along));
-            }
-            T::from_compute(Arithmetic::mul(rest, Arithmetic::mul(invstd[channel], weight[channel])))
+        // The parts along the batch's mean and along the batch itself, which have no effect.
+        let parts = |channel: usize| {
+            let squared = Arithmetic::mul(invstd[channel], invstd[channel]);
+            let along = Arithmetic::div(Arithmetic::mul(products[channel], squared), count);
+            (Arithmetic::div(sums[channel], count), along)
         };
-        let mut elements = Scratch::with_capacity(x.len());
-        channels.for_each_row(|start, channel| {
-            elements.extend((start..start + channels.places).map(|at| gradient(at, channel)));
-        });
-        grad_input.write(elements)?;
+        let none = (T::Compute::ZERO, T::Compute::ZERO);
+        with_slice(&mut grad_input, |out| {
+            channels.map_rows(
+                [&dy, &x],
+                out,
+                #[inline(always)]
+                |channel| {
+                    let (part, along) = if train { parts(channel) } else { none };
+                    let (mean, scale) = (mean[channel], Arithmetic::mul(invstd[channel], weight[channel]));
+                    #[inline(always)]
+                    move |[dy, x]: [T; 2]| {
+                        let mut rest = dy.to_compute();
+                        if train {
+                            let deviation = Arithmetic::sub(x.to_compute(), mean);
+                            rest = Arithmetic::sub(
+                                Arithmetic::sub(rest, part),
+                                Arithmetic::mul(deviation, along),
+                            );
+                        }
+                        T::from_compute(Arithmetic::mul(rest, scale))
+                    }
+                },
+            );
+        })?;
     } else {
         write_if(false, [], &mut grad_input)?;
     }
@@ -213,21 +232,21 @@ fn normalise<T: Element<Compute: Real>>(
     let (weight, bias) = (factor(weight, channels)?, factor(bias, channels)?);
     let elements = input.to_contiguous();
     with_slice(&mut out, |out| {
-        channels.for_each_row(|start, channel| {
-            let scale = weight.as_ref().map_or(T::Compute::ONE, |weight| weight[channel]);
-            let scale = Arithmetic::mul(scale, invstd[channel]);
-            let shift = bias.as_ref().map_or(T::Compute::ZERO, |bias| bias[channel]);
-            let row = start..start + channels.places;
-            widest(
+        channels.map_rows(
+            [&elements],
+            out,
+            #[inline(always)]
+            |channel| {
+                let scale = weight.as_ref().map_or(T::Compute::ONE, |weight| weight[channel]);
+                let (mean, scale) = (mean[channel], Arithmetic::mul(scale, invstd[channel]));
+                let shift = bias.as_ref().map_or(T::Compute::ZERO, |bias| bias[channel]);
                 #[inline(always)]
-                || {
-                    for (out, x) in out[row.clone()].iter_mut().zip(&elements[row.clone()]) {
-                        let deviation = Arithmetic::sub(x.to_compute(), mean[channel]);
-                        *out = T::from_compute(Arithmetic::add(Arithmetic::mul(deviation, scale), shift));
-                    }
-                },
-            );
-        });
+                move |[x]: [T; 1]| {
+                    let deviation = Arithmetic::sub(x.to_compute(), mean);
+                    T::from_compute(Arithmetic::add(Arithmetic::mul(deviation, scale), shift))
+                }
+            },
+        );
     })
 }
 
@@ -271,25 +290,82 @@ impl Channels {
         }
     }
 
-    /// Calls `body` with the first element and the channel of each row.
-    fn for_each_row(&self, mut body: impl FnMut(usize, usize)) {
-        for row in 0..self.samples * self.count {
-            body(row * self.places, row % self.count);
-        }
+    /// Writes to each element of `out` a function of those beside it in `inputs`, which `of_channel` gives for each channel.
+    fn map_rows<T: Element, F: Fn([T; K]) -> T, const K: usize>(
+        &self,
+        inputs: [&[T]; K],
+        out: &mut [T],
+        of_channel: impl Fn(usize) -> F + Sync,
+    ) {
+        let target = Shared(out.as_mut_ptr());
+        let chunk = (parallel::CHUNK / self.places.max(1)).max(1);
+        parallel::for_each_range(self.samples * self.count, chunk, |rows| {
+            widest(
+                #[inline(always)]
+                || {
+                    for row in rows.clone() {
+                        let start = row * self.places;
+                        // SAFETY: the rows of all channels of all samples make up `out`, and each has one thread.
+                        let out =
+                            unsafe { std::slice::from_raw_parts_mut(target.at(start as i64), self.places) };
+                        let inputs = inputs.map(
+                            #[inline(always)]
+                            |input| &input[start..start + self.places],
+                        );
+                        map_lanes(inputs, out, of_channel(row % self.count));
+                    }
+                },
+            );
+        });
     }
 
-    /// For each channel, the sum of `element` over the numbers of its elements, with the channel.
-    fn sums<C: Real>(&self, element: impl Fn(usize, usize) -> C) -> Scratch<C> {
-        // Sums of rows are added in double precision: there may be many.
-        let mut totals = Scratch::filled(0f64, self.count);
-        let mut row = Scratch::filled(C::ZERO, self.places);
-        self.for_each_row(|start, channel| {
-            for (offset, value) in row.iter_mut().enumerate() {
-                *value = element(start + offset, channel);
+    /// For each channel, the sums of N terms of its elements in `inputs`.
+    fn sums<T: Element<Compute: Real>, const K: usize, const N: usize>(
+        &self,
+        inputs: [&[T]; K],
+        term: impl Fn(usize, [T; K]) -> [T::Compute; N] + Sync,
+    ) -> [Scratch<T::Compute>; N] {
+        let mut totals = [(); N].map(|()| Scratch::filled(T::Compute::ZERO, self.count));
+        let targets = totals.each_mut().map(|totals| Shared(totals.as_mut_ptr()));
+        let chunk = (parallel::CHUNK / (self.samples * self.places).max(1)).max(1);
+        let add = |sums: &mut [f64; N], parts: [T::Compute; N]| {
+            for (sum, part) in sums.iter_mut().zip(parts) {
+                *sum += part.to_scalar().to_f64();
             }
-            totals[channel] += total(&row).to_scalar().to_f64();
+        };
+        parallel::for_each_range(self.count, chunk, |channels| {
+            for channel in channels {
+                // Sums of rows are added in double precision: there may be many.
+                let mut sums = [0f64; N];
+                for sample in 0..self.samples {
+                    let start = (sample * self.count + channel) * self.places;
+                    if self.places < NARROW {
+                        for place in start..start + self.places {
+                            let parts = term(channel, inputs.map(|input| input[place]));
+                            add(&mut sums, parts);
+                        }
+                        continue;
+                    }
+                    let row = inputs.map(|input| &input[start..start + self.places]);
+                    let parts = widest(
+                        #[inline(always)]
+                        || {
+                            sum_terms(
+                                row,
+                                #[inline(always)]
+                                |elements| term(channel, elements),
+                            )
+                        },
+                    );
+                    add(&mut sums, parts);
+                }
+                for (target, sum) in targets.iter().zip(sums) {
+                    // SAFETY: each channel has one thread.
+                    unsafe { *target.at(channel as i64) = T::Compute::from_scalar(Scalar::Float(sum)) };
+                }
+            }
         });
-        totals.into_iter().map(|total| C::from_scalar(Scalar::Float(total))).collect()
+        totals
     }
 
     fn statistics<T: Element<Compute: Real>>(
@@ -306,14 +382,22 @@ impl Channels {
         }
         let elements = input.to_contiguous();
         let count = T::Compute::from_count(self.samples * self.places);
-        let per_element = |sums: Scratch<T::Compute>| -> Scratch<T::Compute> {
+        let per_element = |[sums]: [Scratch<T::Compute>; 1]| -> Scratch<T::Compute> {
             sums.into_iter().map(|sum| Arithmetic::div(sum, count)).collect()
         };
-        let mean = per_element(self.sums(|at, _| elements[at].to_compute()));
-        let variance = per_element(self.sums(|at, channel| {
-            let deviation = Arithmetic::sub(elements[at].to_compute(), mean[channel]);
-            Arithmetic::mul(deviation, deviation)
-        }));
+        let mean = per_element(self.sums(
+            [&elements],
+            #[inline(always)]
+            |_, [x]| [x.to_compute()],
+        ));
+        let variance = per_element(self.sums(
+            [&elements],
+            #[inline(always)]
+            |channel, [x]| {
+                let deviation = Arithmetic::sub(x.to_compute(), mean[channel]);
+                [Arithmetic::mul(deviation, deviation)]
+            },
+        ));
         Ok(Statistics { mean, variance })
     }
 }

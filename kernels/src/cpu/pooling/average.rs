@@ -3,7 +3,9 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Error, Result, Scalar, Untyped, View, ViewMut};
 
+use super::means::write_means;
 use super::{Planes, Range};
+use crate::cpu::copy::with_slice;
 use crate::cpu::float::Float;
 use crate::cpu::rounded::{Rounded, held};
 use crate::cpu::strides::expect_sizes;
@@ -156,12 +158,8 @@ fn means<T: Element<Compute: Arithmetic>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     refuse_zero(divisor)?;
-    let means = planes.gather(input, |plane, ranges| {
-        let mut sum = T::Compute::ZERO;
-        planes.ranges.for_each_element(ranges, |at| sum = Arithmetic::add(sum, plane[at].to_compute()));
-        T::from_compute(Arithmetic::div(sum, count::<T>(ranges, divisor)))
-    });
-    out.write(means)
+    let elements = input.to_contiguous();
+    with_slice(&mut out, |out| write_means(planes, &elements, divisor, out))
 }
 
 /// The gradient of [`means`] for an input of these sizes.

@@ -1,6 +1,7 @@
 //! The largest element of each window.
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::{Planes, Range, Ranges};
@@ -56,14 +57,25 @@ fn max_pool<T: Element<Compute: Ordered>>(
     let planes = Planes::of_window(window, ceil, false, input.sizes(), out.sizes())?;
     expect_sizes(indices.sizes(), out.sizes())?;
     let elements = input.to_contiguous();
-    let (from, to) = (planes.ranges.inputs().max(1), planes.ranges.outputs().max(1));
+    let (from, to) = (planes.ranges.inputs().max(1), planes.ranges.outputs());
     let mut result = Ok(());
     with_slice(&mut out, |values| {
         result = with_slice(&mut indices, |places| {
-            let outputs = values.chunks_exact_mut(to).zip(places.chunks_exact_mut(to));
-            for (plane, (values, places)) in elements.chunks_exact(from).zip(outputs) {
-                largest_of_plane(&planes.ranges, window, plane, values, places);
-            }
+            let (values, places) = (Shared(values.as_mut_ptr()), Shared(places.as_mut_ptr()));
+            parallel::for_each_range(planes.count, (CHUNK / from.max(to)).max(1), |numbers| {
+                for number in numbers {
+                    let Some(plane) = elements.get(number * from..(number + 1) * from) else { break };
+                    let place = (number * to) as i64;
+                    // SAFETY: the outputs of a plane that has elements lie in both, and each plane has one thread.
+                    let (values, places) = unsafe {
+                        (
+                            std::slice::from_raw_parts_mut(values.at(place), to),
+                            std::slice::from_raw_parts_mut(places.at(place), to),
+                        )
+                    };
+                    largest_of_plane(&planes.ranges, window, plane, values, places);
+                }
+            });
         });
     })?;
     result

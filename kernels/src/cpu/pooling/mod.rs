@@ -4,6 +4,7 @@
 
 mod average;
 pub(super) mod largest;
+pub(super) mod means;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Result, Scratch, View};

@@ -88,6 +88,43 @@ fn means_count_the_border_if_asked_to() {
 }
 
 #[test]
+fn means_of_stretches_are_those_of_single_windows() {
+    let (rows, columns) = (7, 3 * means::WIDTH as i64 + 1);
+    let input = Array::new(&[2, rows, columns], scattered((2 * rows * columns) as usize));
+    let mean = |plane: i64, down: std::ops::Range<i64>, across: std::ops::Range<i64>, count: i64| {
+        let inside = |range: std::ops::Range<i64>, size: i64| range.start.max(0)..range.end.min(size);
+        let elements =
+            inside(down, rows).flat_map(|row| inside(across.clone(), columns).map(move |at| (row, at)));
+        elements.map(|(row, column)| input.at(&[plane, row, column])).sum::<f64>() / count as f64
+    };
+    for (kernel, stride, padding) in [(2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 3, 1), (5, 1, 2), (1, 1, 0)] {
+        let window = Window::new(2, &[kernel], &[stride], &[padding], &[1]).unwrap();
+        let sizes = window.output_sizes([1, rows, columns], false).unwrap();
+        let sizes = [2, sizes[1], sizes[2]];
+        let mut out = Array::zeros(&sizes);
+        let (k, s, p) = ([kernel], [stride], [padding]);
+        avg_pool2d(input.view(), &k, &s, &p, false, true, None, out.view_mut()).unwrap();
+        for index in crate::cpu::testing::indices(&sizes) {
+            let [row, column] = [index[1], index[2]].map(|at| at * stride - padding);
+            let expected = mean(index[0], row..row + kernel, column..column + kernel, kernel * kernel);
+            assert_close(&[out.at(&index)], &[expected], 1e-12);
+        }
+    }
+    for output in [[1, 1], [3, 1], [2, 5], [7, columns], [4, 193]] {
+        let sizes = [2, output[0], output[1]];
+        let mut out = Array::zeros(&sizes);
+        adaptive_avg_pool(input.view(), &output, out.view_mut()).unwrap();
+        for index in crate::cpu::testing::indices(&sizes) {
+            let part =
+                |at: i64, size: i64, parts: i64| at * size / parts..((at + 1) * size + parts - 1) / parts;
+            let (down, across) = (part(index[1], rows, output[0]), part(index[2], columns, output[1]));
+            let count = (down.end - down.start) * (across.end - across.start);
+            assert_close(&[out.at(&index)], &[mean(index[0], down, across, count)], 1e-12);
+        }
+    }
+}
+
+#[test]
 fn gradients_of_means_are_their_transposes() {
     let input = Array::new(&[2, 3, 5, 4], scattered(120));
     let grad = Array::new(&[2, 3, 3, 2], scattered(36)).reversed(2);

@@ -51,6 +51,7 @@ fn element_text(ty: &ElementType) -> String {
         ElementType::NotTensor => "no tensor".to_owned(),
         ElementType::Dispatch => "the dtype of the kernel".to_owned(),
         ElementType::Real => "the real dtype of the kernel".to_owned(),
+        ElementType::Opmath => "the dtype in which the kernel computes".to_owned(),
         ElementType::Fixed { kernel, .. } => kernel.to_string(),
         ElementType::Any => "any dtype".to_owned(),
     }

@@ -79,6 +79,7 @@ pub(super) fn dtype<'a>(
     Ok(match rule {
         DTypeRule::Follow => of_tensor,
         DTypeRule::Real => of_tensor.map(DType::to_real),
+        DTypeRule::Opmath => of_tensor.map(DType::to_compute),
         DTypeRule::Complex => of_tensor.map(DType::to_complex),
         DTypeRule::Accumulate => {
             of_tensor.zip(wanted(1)).map(|(dtype, wanted)| dtype::of::accumulate(dtype, wanted))

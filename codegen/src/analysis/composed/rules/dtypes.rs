@@ -40,7 +40,7 @@ fn of_rule(reading: Reading<'_>, rule: DTypeRule, args: &[Expr], callers: &Calle
             Some(given.kind.clone())
         }
         (DTypeRule::Accumulate, [tensor, given]) => of_sum(dtype(tensor)?, given),
-        (DTypeRule::Real | DTypeRule::Complex, [tensor]) => match dtype(tensor)?.kind {
+        (DTypeRule::Real | DTypeRule::Opmath | DTypeRule::Complex, [tensor]) => match dtype(tensor)?.kind {
             ExprKind::Query(Query::DType, of, _) => again(vec![*of]),
             _ => None,
         },
