@@ -314,8 +314,10 @@ macro_rules! map {
         /// If an input is no tensor of its type or does not broadcast to the first output, or that is not of the
         /// type of the results or was handed out as a view. For a type that is `f32`, tensors of 16-bit floats are
         /// converted as the loop goes.
+        ///
+        /// The function is copied to the loop, and so are numbers that it holds.
         #[inline]
-        pub fn $name<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Sync>(
+        pub fn $name<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy + Sync>(
             call: &KernelCall<'_>,
             inputs: [usize; $count],
             function: F,
@@ -332,7 +334,7 @@ macro_rules! map {
             }
             /// # Safety
             /// As [`Loop::run`].
-            unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
+            unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
                 function: &F,
                 pointers: &[*mut u8; MAX_OPERANDS],
                 length: usize,
@@ -340,11 +342,13 @@ macro_rules! map {
                 simd::widest_loop::<(R, $($T,)*)>(
                     #[inline(always)]
                     || {
+                        // A copy, whose numbers are read before the loop also where only some elements need them.
+                        let function = *function;
                         // SAFETY: as many elements lie there, as the caller promises, those of the first alone for writes.
                         unsafe {
                             let out = std::slice::from_raw_parts_mut(pointers[0].cast::<R>(), length);
                             elements(
-                                function,
+                                &function,
                                 out,
                                 $(std::slice::from_raw_parts(pointers[$slot].cast::<$T>(), length)),*
                             );

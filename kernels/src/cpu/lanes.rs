@@ -138,8 +138,9 @@ pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usiz
     results
 }
 
-/// Writes to each element of `out` a function of those beside it in `inputs`, all as long. A short row, which a loop that
-/// compilers unroll would go through one by one, takes registers, too.
+/// Writes to each element of `out` a function of those beside it in `inputs`, all as long.
+///
+/// The function's own numbers are best held by value: a loop that reads them from memory is not vectorised.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 pub(crate) fn map_lanes<A: Element, B, const K: usize>(
@@ -148,32 +149,16 @@ pub(crate) fn map_lanes<A: Element, B, const K: usize>(
     map: impl Fn([A; K]) -> B,
 ) {
     let length = out.len();
-    let (out_rows, out_rest) = out.as_chunks_mut::<NARROW>();
-    let mut rows = [&[][..]; K];
-    let mut rests = [&[][..]; K];
+    let mut rows = inputs;
     for input in 0..K {
-        (rows[input], rests[input]) = inputs[input][..length].as_chunks::<NARROW>();
-        rests[input] = &rests[input][..out_rest.len()];
+        rows[input] = &inputs[input][..length];
     }
-    for row in 0..out_rows.len() {
-        let mut blocks = [&rows[0][row]; K];
-        for input in 1..K {
-            blocks[input] = &rows[input][row];
-        }
-        for lane in 0..NARROW {
-            let mut values = [A::default(); K];
-            for input in 0..K {
-                values[input] = blocks[input][lane];
-            }
-            out_rows[row][lane] = map(values);
-        }
-    }
-    for lane in 0..out_rest.len() {
+    for lane in 0..length {
         let mut values = [A::default(); K];
         for input in 0..K {
-            values[input] = rests[input][lane];
+            values[input] = rows[input][lane];
         }
-        out_rest[lane] = map(values);
+        out[lane] = map(values);
     }
 }
 

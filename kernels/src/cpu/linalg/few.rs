@@ -77,6 +77,17 @@ pub(super) unsafe fn multiply<T: Arithmetic>(
     }
 }
 
+/// The sums of the lanes of two halves.
+#[inline(always)]
+fn halved<T: Arithmetic, const N: usize, const HALF: usize>(sums: &[T; N]) -> [T; HALF] {
+    const { assert!(N == 2 * HALF) };
+    let mut halves = [T::ZERO; HALF];
+    for lane in 0..HALF {
+        halves[lane] = Arithmetic::add(sums[lane], sums[lane + HALF]);
+    }
+    halves
+}
+
 /// The sums of products of each row with each column.
 fn dots<T: Arithmetic, const N: usize>(rows: [&[T]; ROWS], columns: [&[T]; N]) -> [[T; TOGETHER]; ROWS] {
     let mut sums = [[T::ZERO; TOGETHER]; ROWS];
@@ -96,6 +107,7 @@ fn dots<T: Arithmetic, const N: usize>(rows: [&[T]; ROWS], columns: [&[T]; N]) -
                     }
                 }
             }
+            // Added up outside, since the compiler would hold one lane at a time of what it adds up here.
             lanes
         },
     );
@@ -103,7 +115,10 @@ fn dots<T: Arithmetic, const N: usize>(rows: [&[T]; ROWS], columns: [&[T]; N]) -
         let rest = rows[row].as_chunks::<LANES>().1;
         for column in 0..N {
             let ends = rest.iter().zip(columns[column].as_chunks::<LANES>().1);
-            let start = lanes[row][column].into_iter().reduce(Arithmetic::add).unwrap_or(T::ZERO);
+            let halves: [T; LANES / 2] = halved(&lanes[row][column]);
+            let quarters: [T; LANES / 4] = halved(&halves);
+            let [a, b] = halved(&quarters);
+            let start = Arithmetic::add(a, b);
             sums[row][column] = ends.fold(start, |sum, (&a, &b)| Arithmetic::add(sum, Arithmetic::mul(a, b)));
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! A view whose layout depends on sizes stays if binding has to infer it. A copy is redundant if its source is
 //! unchanged while the copy is live, and has the same layout: then the tensors over the copy become tensors over the
-//! source.
+//! source. A copy at the end of a branch is redundant if nothing else needs its source.
+
+use std::collections::HashMap;
 
 use opsmith_runtime::infer::symbolic::Size;
 
@@ -11,7 +13,7 @@ use super::{for_each_mention, keep};
 use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, SymbolicLayout, TensorId};
 
 pub(super) fn drop(graph: &mut Graph) -> bool {
-    let mut changed = drop_copies(graph);
+    let mut changed = drop_copies(graph) | drop_copies_of_branches(graph);
     let tensors = &graph.tensors;
     let known = |id: &TensorId| numbers(&tensors[id.index()].layout).all(|size| size.known().is_some());
     let mut nodes = std::mem::take(&mut graph.nodes);
@@ -101,4 +103,83 @@ fn needless(
             && !facts.is_output[to]
             && graph.buffers[to].root == source);
     (facts.maker[from] == Some(number) && alike && stays && may_be_output).then_some((source, *copy))
+}
+
+/// Lets branches write their results into the outputs of their node, in place of copying them there: a result whose memory nothing
+/// else mentions becomes the output.
+fn drop_copies_of_branches(graph: &mut Graph) -> bool {
+    let mut mentions = vec![0; graph.tensors.len()];
+    let mut nodes = std::mem::take(&mut graph.nodes);
+    for node in &mut nodes {
+        for_each_mention(node, &mut |id| mentions[id.index()] += 1);
+    }
+    for output in &graph.outputs {
+        mentions[output.index()] += 1;
+    }
+    let mut over = vec![0; graph.buffers.len()];
+    for info in &graph.tensors {
+        over[info.buffer.index()] += 1;
+    }
+    let changed = write_results(graph, &mut nodes, &mentions, &over);
+    graph.nodes = nodes;
+    changed
+}
+
+/// Does so in some nodes and their regions. `mentions` counts those of each tensor, `over` the tensors over each buffer.
+fn write_results(graph: &Graph, nodes: &mut [Node], mentions: &[usize], over: &[usize]) -> bool {
+    let mut changed = false;
+    for node in nodes {
+        let outs = node.outs.clone();
+        let NodeKind::Cond { branches } = &mut node.kind else {
+            for region in node.kind.regions_mut() {
+                changed |= write_results(graph, &mut region.nodes, mentions, over);
+            }
+            continue;
+        };
+        for region in branches.iter_mut() {
+            changed |= write_results(graph, &mut region.nodes, mentions, over);
+            let (mut here, mut of_buffers) = (HashMap::new(), HashMap::new());
+            for node in &mut region.nodes {
+                for_each_mention(node, &mut |id| {
+                    *here.entry(*id).or_insert(0) += 1;
+                    *of_buffers.entry(graph.buffer_of(*id).index()).or_insert(0) += 1;
+                });
+            }
+            let own = |id: TensorId| {
+                let buffer = graph.buffer_of(id).index();
+                over[buffer] == 1
+                    && mentions[id.index()] == here[&id]
+                    && matches!(graph.buffers[buffer].kind, BufferKind::Internal)
+                    && graph.buffers[buffer].root == id
+            };
+            let alike = |a: TensorId, b: TensorId| {
+                let (a, b) = (graph.tensor(a), graph.tensor(b));
+                (a.dtype, a.device, &a.layout) == (b.dtype, b.device, &b.layout)
+                    && !numbers(&a.layout).any(Size::is_unknown)
+            };
+            let mut instead: HashMap<TensorId, TensorId> = HashMap::new();
+            region.nodes.retain(|node| {
+                let (NodeKind::Copy, [Argument::Tensor(result)], [out]) =
+                    (&node.kind, node.args.as_slice(), node.outs.as_slice())
+                else {
+                    return true;
+                };
+                let replaces = own(*result)
+                    && alike(*result, *out)
+                    && !instead.contains_key(result)
+                    && outs.contains(out)
+                    && of_buffers[&graph.buffer_of(*out).index()] == 1
+                    && graph.buffers[graph.buffer_of(*out).index()].root == *out;
+                if replaces {
+                    instead.insert(*result, *out);
+                }
+                !replaces
+            });
+            changed |= !instead.is_empty();
+            for node in &mut region.nodes {
+                for_each_mention(node, &mut |id| *id = *instead.get(id).unwrap_or(id));
+            }
+        }
+    }
+    changed
 }

@@ -11,7 +11,8 @@ use opsmith_runtime::layout::Layout;
 use super::fusion::Fusion;
 use super::lent::{Room, lend};
 use super::offsets::{self, Lifetime};
-use crate::ir::{Argument, BufferId, BufferKind, Graph, NodeKind, TensorId};
+use super::times::Times;
+use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, TensorId};
 
 /// The location of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,8 +123,12 @@ impl Liveness {
     }
 
     fn in_arena(&self, graph: &Graph, buffer: usize) -> bool {
+        self.is_private(graph, buffer) && !self.is_result[buffer]
+    }
+
+    /// Whether it is in an arena or a result.
+    fn is_private(&self, graph: &Graph, buffer: usize) -> bool {
         matches!(graph.buffers[buffer].kind, BufferKind::Internal)
-            && !self.is_result[buffer]
             && !self.is_tile[buffer]
             && self.live_ranges[buffer].is_some()
     }
@@ -149,16 +154,31 @@ impl BufferAssignment {
                 range.0 = 0;
             }
         }
+        let mut times = Times::new(graph, levels, &liveness.live_ranges);
+        for buffer in cleared {
+            // What a loop leaves in it lives on.
+            if let Some((_, last)) = liveness.live_ranges[buffer.index()] {
+                times.live_ranges[buffer.index()] = Some((0, times.end_of_level(last)));
+            }
+        }
         let count = graph.buffers.len();
         let mut shares = vec![None; count];
-        let mut live_ranges = liveness.live_ranges.clone();
+        // The result whose memory a buffer takes, since the call that writes that may write over the buffer.
+        let mut becomes = vec![None; count];
         if graph.reuse {
-            for (number, &level) in levels.iter().enumerate() {
-                if let Some((from, to)) = takes_over(graph, &liveness, layouts, number, level) {
-                    shares[to] = Some(from);
+            let outside = levels.iter().enumerate();
+            let outside =
+                outside.map(|(number, &level)| (number, times.of_level(level), &graph.nodes[number]));
+            for site in outside.chain(times.nested.iter().copied()) {
+                if let Some((from, to)) = takes_over(graph, &liveness, &times, layouts, site) {
+                    match liveness.is_result[to] {
+                        true => becomes[from] = Some(to),
+                        false => shares[to] = Some(from),
+                    }
                 }
             }
         }
+        let mut live_ranges = times.live_ranges;
         // The first buffer of each chain is placed, for the live ranges of the whole chain.
         let first_of = |mut buffer: usize| {
             while let Some(before) = shares[buffer] {
@@ -167,11 +187,15 @@ impl BufferAssignment {
             buffer
         };
         for buffer in 0..count {
-            if shares[buffer].is_some()
-                && let Some((_, last)) = liveness.live_ranges[buffer]
-                && let Some(range) = &mut live_ranges[first_of(buffer)]
-            {
+            let last = live_ranges[buffer].filter(|_| shares[buffer].is_some()).map(|(_, last)| last);
+            if let (Some(last), Some(range)) = (last, &mut live_ranges[first_of(buffer)]) {
                 range.1 = range.1.max(last);
+            }
+        }
+        let mut lent_whole = vec![None; count];
+        for (buffer, result) in becomes.iter().enumerate() {
+            if let Some(result) = *result {
+                lent_whole[first_of(buffer)] = Some(result);
             }
         }
         let mut locations: Vec<BufferLocation> = (0..count)
@@ -183,7 +207,14 @@ impl BufferAssignment {
             })
             .collect();
         fusion.private().for_each(|(buffer, offset)| locations[buffer] = BufferLocation::Tile { offset });
-        let placed = |buffer: &usize| liveness.in_arena(graph, *buffer) && shares[*buffer].is_none();
+        for (buffer, result) in lent_whole.iter().enumerate() {
+            if let Some(result) = *result {
+                locations[buffer] = BufferLocation::Lent { result, offset: 0 };
+            }
+        }
+        let placed = |buffer: &usize| {
+            liveness.in_arena(graph, *buffer) && shares[*buffer].is_none() && lent_whole[*buffer].is_none()
+        };
         let mut left: Vec<usize> = (0..count).filter(placed).collect();
         let mut arenas = Vec::new();
         while let Some(&first) = left.first() {
@@ -202,7 +233,7 @@ impl BufferAssignment {
                 .filter(|&buffer| device_of(graph, buffer) == device)
                 .collect();
             let rooms = results.iter().filter_map(|&buffer| {
-                let until = liveness.live_ranges[buffer]?.0;
+                let until = live_ranges[buffer]?.0;
                 Some(bytes(graph, layouts, buffer).map(|bytes| Room { bytes, until }))
             });
             let lent = lend(&lifetimes, &rooms.collect::<Result<Vec<_>>>()?);
@@ -241,30 +272,32 @@ impl BufferAssignment {
 /// The buffers of an element-wise call's input and output if the output can reuse the input's memory: the input is dead
 /// afterwards, and both have the same layout. Of a call that updates a copy of its first argument, that is the input, which
 /// then is not copied.
+///
+/// The node has a time, and is, or is in, a node of the graph with this number.
 fn takes_over(
     graph: &Graph,
     liveness: &Liveness,
+    times: &Times<'_>,
     layouts: &[Option<Layout>],
-    number: usize,
-    level: usize,
+    (number, time, node): (usize, usize, &Node),
 ) -> Option<(usize, usize)> {
-    let node = &graph.nodes[number];
     let NodeKind::Call { op, .. } = &node.kind else { return None };
     let [out] = node.outs.as_slice() else { return None };
     let to = graph.buffer_of(*out).index();
     // Not by an earlier node: those of a fused group have one level.
     let made_here = graph.buffers[to].root == *out
         && liveness.first_nodes[to] == Some(number)
-        && liveness.live_ranges[to]?.0 == level;
+        // Memory that is shared in one of two branches would be another's in the other.
+        && if liveness.is_result[to] { times.begins(to, time) } else { times.live_ranges[to]?.0 == time };
     let updates = op.forms.updates;
-    if !(op.forms.elementwise || updates) || !made_here || !liveness.in_arena(graph, to) {
+    if !(op.forms.elementwise || updates) || !made_here || !liveness.is_private(graph, to) {
         return None;
     }
     let wanted = layouts[out.index()].as_ref()?;
     let fits = |id: TensorId| -> Option<usize> {
         let from = graph.buffer_of(id).index();
         let dies = liveness.in_arena(graph, from)
-            && liveness.live_ranges[from]?.1 == level
+            && times.live_ranges[from]?.1 == time
             && liveness.at_last[from] == 1;
         let alike = graph.tensor(id).dtype == graph.tensor(*out).dtype
             && device_of(graph, from) == device_of(graph, to)

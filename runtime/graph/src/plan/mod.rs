@@ -12,6 +12,7 @@ mod offsets;
 mod rows;
 pub(crate) mod schedule;
 pub(crate) mod tiles;
+mod times;
 pub(crate) mod verify;
 
 use opsmith_runtime::arg::{Arg, Value};
