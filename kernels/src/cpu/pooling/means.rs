@@ -146,6 +146,7 @@ fn sum_stretch<T: Element<Compute: Arithmetic>>(
 
 /// Adds every `stride`-th element of a line to the sums.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 fn add_line<T: Element<Compute: Arithmetic>>(
     sums: &mut [T::Compute; WIDTH],
     line: &[T],

@@ -193,9 +193,14 @@ impl BufferAssignment {
             }
         }
         let mut lent_whole = vec![None; count];
+        // The first time at which a buffer that becomes a result is in its memory.
+        let mut taken_from = vec![usize::MAX; count];
         for (buffer, result) in becomes.iter().enumerate() {
             if let Some(result) = *result {
-                lent_whole[first_of(buffer)] = Some(result);
+                let first = first_of(buffer);
+                lent_whole[first] = Some(result);
+                let begins = live_ranges[first].map_or(0, |(begins, _)| begins);
+                taken_from[result] = taken_from[result].min(begins);
             }
         }
         let mut locations: Vec<BufferLocation> = (0..count)
@@ -233,7 +238,7 @@ impl BufferAssignment {
                 .filter(|&buffer| device_of(graph, buffer) == device)
                 .collect();
             let rooms = results.iter().filter_map(|&buffer| {
-                let until = live_ranges[buffer]?.0;
+                let until = live_ranges[buffer]?.0.min(taken_from[buffer]);
                 Some(bytes(graph, layouts, buffer).map(|bytes| Room { bytes, until }))
             });
             let lent = lend(&lifetimes, &rooms.collect::<Result<Vec<_>>>()?);

@@ -26,7 +26,7 @@ mod generated {
             facts::{Deprecated, Facts, Lines, NumberUse, ValueUse},
             op::{
                 ArgDef, ArgKind, Combination, DefaultValue,
-                ElementType::{Any, Dispatch, Fixed, NotTensor, Real},
+                ElementType::{Any, Dispatch, Fixed, NotTensor, Opmath, Real},
                 Flops, Forms, ItemKind, OpDef, ReturnDef, UniformCall, ViewFn, bits,
             },
             sample::{
