@@ -27,7 +27,7 @@ fn branches(x: &Tensor) -> Result<Tensor> {
     };
     let other = || {
         let (cosine, square) = (x.cos()?, (x * x)?);
-        (&cosine + &square)?.flip(&[0])? * &square
+        (&cosine + &square)?.flip([0])? * &square
     };
     Ok(cond(&is_positive(x)?, one, other)?.remove(0))
 }
@@ -45,7 +45,7 @@ fn nested(x: &Tensor) -> Result<Vec<Tensor>> {
             &[x.clone(), Tensor::scalar(0i64, DType::I64)],
             |state| (&state[1] + 1)?.lt(6),
             |state| {
-                let scaled = state[0].flip(&[0])?.mul(0.5)?;
+                let scaled = state[0].flip([0])?.mul(0.5)?;
                 let next = cond(
                     &is_positive(&(&state[0] - 0.05)?)?,
                     || (&scaled - 0.2)?.sin()? + &state[0],

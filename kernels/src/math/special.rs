@@ -71,7 +71,7 @@ impl Special for f32 {
     }
     #[inline]
     fn erfinv(self) -> f32 {
-        erfinv_f64(f64::from(self)) as f32
+        vectorised::single::erfinv(self)
     }
     #[inline]
     fn lgamma(self) -> f32 {
@@ -88,11 +88,11 @@ impl Special for f32 {
     }
     #[inline]
     fn atan2(self, other: f32) -> f32 {
-        f32::atan2(self, other)
+        vectorised::angles::atan2(self, other)
     }
     #[inline]
     fn hypot(self, other: f32) -> f32 {
-        f32::hypot(self, other)
+        vectorised::angles::hypot(self, other)
     }
 }
 
@@ -105,7 +105,7 @@ fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
 /// A rational first guess, then Newton's method; near one by the complement, which has digits there, and in one step more.
 ///
 /// Source: the coefficients are those of PyTorch's `calc_erfinv`.
-fn erfinv_f64(y: f64) -> f64 {
+pub(super) fn erfinv_f64(y: f64) -> f64 {
     use std::f64::consts::FRAC_2_SQRT_PI;
     let size = y.abs();
     if size > 1.0 {

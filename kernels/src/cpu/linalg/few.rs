@@ -107,7 +107,7 @@ fn dots<T: Arithmetic, const N: usize>(rows: [&[T]; ROWS], columns: [&[T]; N]) -
                     }
                 }
             }
-            // Added up outside, since the compiler would hold one lane at a time of what it adds up here.
+            // Added up outside: of sums that are added up here, the compiler holds one lane at a time.
             lanes
         },
     );

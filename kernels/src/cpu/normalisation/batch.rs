@@ -158,36 +158,11 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
         },
     );
     if asked(output_mask, 0) {
-        let count = T::Compute::from_count(channels.samples * channels.places);
-        // The parts along the batch's mean and along the batch itself, which have no effect.
-        let parts = |channel: usize| {
-            let squared = Arithmetic::mul(invstd[channel], invstd[channel]);
-            let along = Arithmetic::div(Arithmetic::mul(products[channel], squared), count);
-            (Arithmetic::div(sums[channel], count), along)
-        };
-        let none = (T::Compute::ZERO, T::Compute::ZERO);
+        let sums = train.then_some((&sums[..], &products[..]));
+        let scales: Scratch<T::Compute> =
+            invstd.iter().zip(&weight).map(|(&invstd, &weight)| Arithmetic::mul(invstd, weight)).collect();
         with_slice(&mut grad_input, |out| {
-            channels.map_rows(
-                [&dy, &x],
-                out,
-                #[inline(always)]
-                |channel| {
-                    let (part, along) = if train { parts(channel) } else { none };
-                    let (mean, scale) = (mean[channel], Arithmetic::mul(invstd[channel], weight[channel]));
-                    #[inline(always)]
-                    move |[dy, x]: [T; 2]| {
-                        let mut rest = dy.to_compute();
-                        if train {
-                            let deviation = Arithmetic::sub(x.to_compute(), mean);
-                            rest = Arithmetic::sub(
-                                Arithmetic::sub(rest, part),
-                                Arithmetic::mul(deviation, along),
-                            );
-                        }
-                        T::from_compute(Arithmetic::mul(rest, scale))
-                    }
-                },
-            );
+            write_grad_input([&dy, &x], &channels, (&mean, &invstd, &scales), sums, out);
         })?;
     } else {
         write_if(false, [], &mut grad_input)?;
@@ -196,6 +171,43 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
     write_if(asked(output_mask, 1), of_weight.map(T::from_compute), &mut grad_weight)?;
     write_if(asked(output_mask, 2), sums.iter().map(|&sum| T::from_compute(sum)), &mut grad_bias)?;
     Ok(())
+}
+
+/// Writes the gradient by the input from that of the result and the input: with statistics of the batch less the parts along its
+/// mean and along the batch itself, which have no effect; `sums` are those of the gradients and of their products with deviations.
+fn write_grad_input<T: Element<Compute: Real>>(
+    inputs: [&[T]; 2],
+    channels: &Channels,
+    (mean, invstd, scales): (&[T::Compute], &[T::Compute], &[T::Compute]),
+    sums: Option<(&[T::Compute], &[T::Compute])>,
+    out: &mut [T],
+) {
+    let count = T::Compute::from_count(channels.samples * channels.places);
+    let parts = |channel: usize| {
+        let Some((sums, products)) = sums else { return (T::Compute::ZERO, T::Compute::ZERO) };
+        let squared = Arithmetic::mul(invstd[channel], invstd[channel]);
+        let along = Arithmetic::div(Arithmetic::mul(products[channel], squared), count);
+        (Arithmetic::div(sums[channel], count), along)
+    };
+    let trains = sums.is_some();
+    channels.map_rows(
+        inputs,
+        out,
+        #[inline(always)]
+        |channel| {
+            let (part, along) = parts(channel);
+            let (mean, scale) = (mean[channel], scales[channel]);
+            #[inline(always)]
+            move |[dy, x]: [T; 2]| {
+                let mut rest = dy.to_compute();
+                if trains {
+                    let deviation = Arithmetic::sub(x.to_compute(), mean);
+                    rest = Arithmetic::sub(Arithmetic::sub(rest, part), Arithmetic::mul(deviation, along));
+                }
+                T::from_compute(Arithmetic::mul(rest, scale))
+            }
+        },
+    );
 }
 
 /// The error of a batch that has neither statistics of its own nor others.

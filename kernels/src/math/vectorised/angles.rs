@@ -113,12 +113,9 @@ pub fn acos(x: f32) -> f32 {
     select(far, select(x > 0.0, near_one, PI - near_one), FRAC_PI_2 - value) as f32
 }
 
-/// The inverse of the tangent.
+/// The inverse of the tangent, up to one.
 #[inline(always)]
-pub fn atan(x: f32) -> f32 {
-    let size = f64::from(x).abs();
-    let far = size > 1.0;
-    let t = select(far, 1.0 / size, size);
+fn atan_near(t: f64) -> f64 {
     let series = polynomial!(
         t * t;
         1.057_607_438_057_242e-3,
@@ -133,6 +130,35 @@ pub fn atan(x: f32) -> f32 {
         -3.333_332_248_891_159_3e-1,
         9.999_999_995_535_376e-1
     );
-    let value = series * t;
+    series * t
+}
+
+/// The inverse of the tangent.
+#[inline(always)]
+pub fn atan(x: f32) -> f32 {
+    let size = f64::from(x).abs();
+    let far = size > 1.0;
+    let value = atan_near(select(far, 1.0 / size, size));
     (select(far, FRAC_PI_2 - value, value) as f32).copysign(x)
+}
+
+/// The angle of the point (`x`, `y`).
+#[inline(always)]
+pub fn atan2(y: f32, x: f32) -> f32 {
+    let (across, up) = (f64::from(x).abs(), f64::from(y).abs());
+    let steep = up > across;
+    let (short, long) = (select(steep, across, up), select(steep, up, across));
+    // Two infinite sides are equal, as others are; two of no length have no angle between them.
+    let t = select(short == long, select(long == 0.0, 0.0, 1.0), short / long);
+    let value = atan_near(t);
+    let value = select(steep, FRAC_PI_2 - value, value);
+    (select(x.is_sign_negative(), PI - value, value) as f32).copysign(y)
+}
+
+/// The length of the vector (`x`, `y`): infinite if a side is, whatever the other one is.
+#[inline(always)]
+pub fn hypot(x: f32, y: f32) -> f32 {
+    let (a, b) = (f64::from(x), f64::from(y));
+    let length = a.mul_add(a, b * b).sqrt() as f32;
+    select(x.is_infinite() | y.is_infinite(), f32::INFINITY, length)
 }

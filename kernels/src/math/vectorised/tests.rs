@@ -60,6 +60,7 @@ fn single_precision() {
         ("acosh", single::acosh, crate::math::acosh, 0.51),
         ("atanh", single::atanh, libm::atanh, 0.51),
         ("erf", single::erf, libm::erf, 2.0),
+        ("erfinv", single::erfinv, crate::math::special::erfinv_f64, 0.51),
         ("exp2", single::exp2, f64::exp2, 0.51),
         ("sin", angles::sin, f64::sin, 0.51),
         ("cos", angles::cos, f64::cos, 0.51),
@@ -73,6 +74,40 @@ fn single_precision() {
             scope.spawn(move || check_single(name, function, exact, bound));
         }
     });
+}
+
+#[test]
+fn functions_of_two_numbers() {
+    let parts = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MIN_POSITIVE,
+        1e-45,
+        f32::MAX,
+    ];
+    let many: Vec<f32> =
+        singles(40_000_003).chain(parts).chain((0..400).map(|at| at as f32 * 0.37 - 70.0)).collect();
+    let (mut angle, mut length) = (0f64, 0f64);
+    for &x in &many {
+        for &y in &many {
+            let exact = f64::atan2(f64::from(y), f64::from(x));
+            let found = angles::atan2(y, x);
+            assert_eq!(
+                found.is_sign_negative() && !found.is_nan(),
+                exact.is_sign_negative() && !exact.is_nan(),
+                "{y} {x}"
+            );
+            angle = angle.max(single_error(found, exact));
+            length = length.max(single_error(angles::hypot(x, y), f64::hypot(f64::from(x), f64::from(y))));
+        }
+    }
+    println!("atan2: {angle:.3} units at worst, hypot: {length:.3}");
+    assert!(angle <= 0.51 && length <= 0.51, "atan2 {angle}, hypot {length}");
 }
 
 #[test]

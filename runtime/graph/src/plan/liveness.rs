@@ -11,8 +11,9 @@ use opsmith_runtime::layout::Layout;
 use super::fusion::Fusion;
 use super::lent::{Room, lend};
 use super::offsets::{self, Lifetime};
+use super::reuse::Reuse;
 use super::times::Times;
-use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, TensorId};
+use crate::ir::{BufferId, BufferKind, Graph, TensorId};
 
 /// The location of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,12 +74,12 @@ pub(crate) struct Liveness {
     /// The first and last level that uses each buffer.
     pub live_ranges: Vec<Option<(usize, usize)>>,
     /// The first node that uses each buffer.
-    first_nodes: Vec<Option<usize>>,
+    pub(super) first_nodes: Vec<Option<usize>>,
     /// Number of nodes that use each buffer at its last level.
-    at_last: Vec<usize>,
+    pub(super) at_last: Vec<usize>,
     written: Vec<bool>,
     /// Whether an output is a tensor over the buffer.
-    is_result: Vec<bool>,
+    pub(super) is_result: Vec<bool>,
     /// Whether it exists for a tile of a fused group alone.
     is_tile: Vec<bool>,
 }
@@ -122,12 +123,12 @@ impl Liveness {
         liveness
     }
 
-    fn in_arena(&self, graph: &Graph, buffer: usize) -> bool {
+    pub(super) fn in_arena(&self, graph: &Graph, buffer: usize) -> bool {
         self.is_private(graph, buffer) && !self.is_result[buffer]
     }
 
     /// Whether it is in an arena or a result.
-    fn is_private(&self, graph: &Graph, buffer: usize) -> bool {
+    pub(super) fn is_private(&self, graph: &Graph, buffer: usize) -> bool {
         matches!(graph.buffers[buffer].kind, BufferKind::Internal)
             && !self.is_tile[buffer]
             && self.live_ranges[buffer].is_some()
@@ -156,53 +157,13 @@ impl BufferAssignment {
         }
         let mut times = Times::new(graph, levels, &liveness.live_ranges);
         for buffer in cleared {
-            // What a loop leaves in it lives on.
+            // Elements that a loop leaves there live on.
             if let Some((_, last)) = liveness.live_ranges[buffer.index()] {
                 times.live_ranges[buffer.index()] = Some((0, times.end_of_level(last)));
             }
         }
+        let reuse = Reuse::new(graph, &liveness, times, layouts, levels);
         let count = graph.buffers.len();
-        let mut shares = vec![None; count];
-        // The result whose memory a buffer takes, since the call that writes that may write over the buffer.
-        let mut becomes = vec![None; count];
-        if graph.reuse {
-            let outside = levels.iter().enumerate();
-            let outside =
-                outside.map(|(number, &level)| (number, times.of_level(level), &graph.nodes[number]));
-            for site in outside.chain(times.nested.iter().copied()) {
-                if let Some((from, to)) = takes_over(graph, &liveness, &times, layouts, site) {
-                    match liveness.is_result[to] {
-                        true => becomes[from] = Some(to),
-                        false => shares[to] = Some(from),
-                    }
-                }
-            }
-        }
-        let mut live_ranges = times.live_ranges;
-        // The first buffer of each chain is placed, for the live ranges of the whole chain.
-        let first_of = |mut buffer: usize| {
-            while let Some(before) = shares[buffer] {
-                buffer = before;
-            }
-            buffer
-        };
-        for buffer in 0..count {
-            let last = live_ranges[buffer].filter(|_| shares[buffer].is_some()).map(|(_, last)| last);
-            if let (Some(last), Some(range)) = (last, &mut live_ranges[first_of(buffer)]) {
-                range.1 = range.1.max(last);
-            }
-        }
-        let mut lent_whole = vec![None; count];
-        // The first time at which a buffer that becomes a result is in its memory.
-        let mut taken_from = vec![usize::MAX; count];
-        for (buffer, result) in becomes.iter().enumerate() {
-            if let Some(result) = *result {
-                let first = first_of(buffer);
-                lent_whole[first] = Some(result);
-                let begins = live_ranges[first].map_or(0, |(begins, _)| begins);
-                taken_from[result] = taken_from[result].min(begins);
-            }
-        }
         let mut locations: Vec<BufferLocation> = (0..count)
             .map(|buffer| match graph.buffers[buffer].kind {
                 BufferKind::Input(_) => BufferLocation::Input,
@@ -212,13 +173,15 @@ impl BufferAssignment {
             })
             .collect();
         fusion.private().for_each(|(buffer, offset)| locations[buffer] = BufferLocation::Tile { offset });
-        for (buffer, result) in lent_whole.iter().enumerate() {
+        for (buffer, result) in reuse.results.iter().enumerate() {
             if let Some(result) = *result {
                 locations[buffer] = BufferLocation::Lent { result, offset: 0 };
             }
         }
         let placed = |buffer: &usize| {
-            liveness.in_arena(graph, *buffer) && shares[*buffer].is_none() && lent_whole[*buffer].is_none()
+            liveness.in_arena(graph, *buffer)
+                && reuse.shares[*buffer].is_none()
+                && reuse.results[*buffer].is_none()
         };
         let mut left: Vec<usize> = (0..count).filter(placed).collect();
         let mut arenas = Vec::new();
@@ -227,109 +190,65 @@ impl BufferAssignment {
             let (here, others): (Vec<usize>, Vec<usize>) =
                 left.into_iter().partition(|buffer| device_of(graph, *buffer) == device);
             left = others;
-            let lifetimes = here.iter().map(|&buffer| {
-                let (first, last) =
-                    live_ranges[buffer].expect("only buffers that are needed are in an arena");
-                Ok(Lifetime { bytes: bytes(graph, layouts, buffer)?, first, last })
-            });
-            let lifetimes = lifetimes.collect::<Result<Vec<_>>>()?;
-            let results: Vec<usize> = (0..count)
-                .filter(|&buffer| locations[buffer] == BufferLocation::Result)
-                .filter(|&buffer| device_of(graph, buffer) == device)
-                .collect();
-            let rooms = results.iter().filter_map(|&buffer| {
-                let until = live_ranges[buffer]?.0.min(taken_from[buffer]);
-                Some(bytes(graph, layouts, buffer).map(|bytes| Room { bytes, until }))
-            });
-            let lent = lend(&lifetimes, &rooms.collect::<Result<Vec<_>>>()?);
-            let mut kept = Vec::with_capacity(here.len());
-            for ((&buffer, lent), lifetime) in here.iter().zip(lent).zip(lifetimes) {
-                match lent {
-                    Some((room, offset)) => {
-                        locations[buffer] = BufferLocation::Lent { result: results[room], offset };
-                    }
-                    None => kept.push((buffer, lifetime)),
-                }
-            }
-            let lifetimes: Vec<Lifetime> = kept.iter().map(|(_, lifetime)| *lifetime).collect();
-            let offsets = offsets::assign(&lifetimes);
-            for ((buffer, _), &offset) in kept.iter().zip(&offsets.offsets) {
-                locations[*buffer] = BufferLocation::Arena { device, offset };
-            }
-            let lower_bound = offsets::lower_bound(&lifetimes);
-            arenas.push(Arena { device, bytes: offsets.bytes, lower_bound });
+            arenas.push(place(graph, layouts, &reuse, device, &here, &mut locations)?);
         }
         for buffer in 0..count {
-            if shares[buffer].is_some() {
-                locations[buffer] = locations[first_of(buffer)];
+            if reuse.shares[buffer].is_some() {
+                locations[buffer] = locations[reuse.first_of(buffer)];
             }
         }
         Ok(BufferAssignment {
             locations,
             live_ranges: liveness.live_ranges,
-            shares,
+            shares: reuse.shares,
             written: liveness.written,
             arenas,
         })
     }
 }
 
-/// The buffers of an element-wise call's input and output if the output can reuse the input's memory: the input is dead
-/// afterwards, and both have the same layout. Of a call that updates a copy of its first argument, that is the input, which
-/// then is not copied.
-///
-/// The node has a time, and is, or is in, a node of the graph with this number.
-fn takes_over(
+/// Places the buffers of a device: in the memory of results before these are written, and in an arena.
+fn place(
     graph: &Graph,
-    liveness: &Liveness,
-    times: &Times<'_>,
     layouts: &[Option<Layout>],
-    (number, time, node): (usize, usize, &Node),
-) -> Option<(usize, usize)> {
-    let NodeKind::Call { op, .. } = &node.kind else { return None };
-    let [out] = node.outs.as_slice() else { return None };
-    let to = graph.buffer_of(*out).index();
-    // Not by an earlier node: those of a fused group have one level.
-    let made_here = graph.buffers[to].root == *out
-        && liveness.first_nodes[to] == Some(number)
-        // Memory that is shared in one of two branches would be another's in the other.
-        && if liveness.is_result[to] { times.begins(to, time) } else { times.live_ranges[to]?.0 == time };
-    let updates = op.forms.updates;
-    if !(op.forms.elementwise || updates) || !made_here || !liveness.is_private(graph, to) {
-        return None;
+    reuse: &Reuse,
+    device: Device,
+    here: &[usize],
+    locations: &mut [BufferLocation],
+) -> Result<Arena> {
+    let lifetimes = here.iter().map(|&buffer| {
+        let (first, last) = reuse.live_ranges[buffer].expect("only buffers that are needed are in an arena");
+        Ok(Lifetime { bytes: bytes(graph, layouts, buffer)?, first, last })
+    });
+    let lifetimes = lifetimes.collect::<Result<Vec<_>>>()?;
+    let results: Vec<usize> = (0..locations.len())
+        .filter(|&buffer| locations[buffer] == BufferLocation::Result)
+        .filter(|&buffer| device_of(graph, buffer) == device)
+        .collect();
+    let rooms = results.iter().filter_map(|&buffer| {
+        let until = reuse.live_ranges[buffer]?.0.min(reuse.taken_from[buffer]);
+        Some(bytes(graph, layouts, buffer).map(|bytes| Room { bytes, until }))
+    });
+    let lent = lend(&lifetimes, &rooms.collect::<Result<Vec<_>>>()?);
+    let mut kept = Vec::with_capacity(here.len());
+    for ((&buffer, lent), lifetime) in here.iter().zip(lent).zip(lifetimes) {
+        match lent {
+            Some((room, offset)) => {
+                locations[buffer] = BufferLocation::Lent { result: results[room], offset };
+            }
+            None => kept.push((buffer, lifetime)),
+        }
     }
-    let wanted = layouts[out.index()].as_ref()?;
-    let fits = |id: TensorId| -> Option<usize> {
-        let from = graph.buffer_of(id).index();
-        let dies = liveness.in_arena(graph, from)
-            && times.live_ranges[from]?.1 == time
-            && liveness.at_last[from] == 1;
-        let alike = graph.tensor(id).dtype == graph.tensor(*out).dtype
-            && device_of(graph, from) == device_of(graph, to)
-            && layouts[id.index()].as_ref()? == wanted
-            && layouts[graph.buffers[from].root.index()].as_ref()?.numel() == wanted.numel();
-        // Elements read at other positions as well would be overwritten too early.
-        let mut only_so = true;
-        let mut look = |other: TensorId| {
-            only_so &= graph.buffer_of(other).index() != from
-                || (graph.tensor(other).dtype == graph.tensor(id).dtype
-                    && layouts[other.index()].as_ref() == Some(wanted));
-        };
-        node.args.iter().for_each(|arg| arg.for_each_tensor(&mut look));
-        let mut read_otherwise = false;
-        let mut read = |other: TensorId| read_otherwise |= graph.buffer_of(other).index() == from;
-        node.args.iter().skip(1).filter(|_| updates).for_each(|arg| arg.for_each_tensor(&mut read));
-        (from != to && dies && alike && only_so && !read_otherwise).then_some(from)
-    };
-    let candidates = if updates { 1 } else { node.args.len() };
-    node.args.iter().take(candidates).find_map(|arg| match arg {
-        Argument::Tensor(id) => Some((fits(*id)?, to)),
-        _ => None,
-    })
+    let lifetimes: Vec<Lifetime> = kept.iter().map(|(_, lifetime)| *lifetime).collect();
+    let offsets = offsets::assign(&lifetimes);
+    for ((buffer, _), &offset) in kept.iter().zip(&offsets.offsets) {
+        locations[*buffer] = BufferLocation::Arena { device, offset };
+    }
+    Ok(Arena { device, bytes: offsets.bytes, lower_bound: offsets::lower_bound(&lifetimes) })
 }
 
 /// The device of a buffer.
-fn device_of(graph: &Graph, buffer: usize) -> Device {
+pub(super) fn device_of(graph: &Graph, buffer: usize) -> Device {
     graph.tensor(graph.buffers[buffer].root).device
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod fusion;
 mod lent;
 pub(crate) mod liveness;
 mod offsets;
+mod reuse;
 mod rows;
 pub(crate) mod schedule;
 pub(crate) mod tiles;
