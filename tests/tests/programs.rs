@@ -58,6 +58,7 @@ programs! {
     mlp convnet lstm cond tiny_transformer gpt2_eager_attention llama bert t5 clip vit_b_16 squeezenet1_1
     mobilenet_v3_small first_rows positives scans repeated slopes window old float8 joint_mlp joint_patches
     cached nested pairs casts without_casts adam on_copies regions mapped columns prefixes places quantised
+    choices turned written
 }
 
 #[test]
@@ -82,6 +83,20 @@ fn recurrent_layers_of_16_bits_run() {
     let nothing = opsmith::Tensor::of(&[f32::NAN; 15]).reshape([5, 3]).unwrap();
     let error = program.run(&[nothing]).unwrap_err().to_string();
     assert!(error.contains("a check of the program does not hold: no number"), "{error}");
+}
+
+#[test]
+fn batch_normalisation_in_training_updates_its_statistics() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/programs");
+    let program = Program::load(folder.join("statistics.pt2")).unwrap();
+    program.check().unwrap();
+    let recorded = Archive::open(&folder.join("statistics.npz"));
+    // Each case once, in the order of the recording, since each changes the results of the next one.
+    for case in 0..4 {
+        let inputs = recorded.arrays(&format!("case{case}.in")).unwrap();
+        let outputs = program.run(&inputs).unwrap();
+        compare("statistics", &outputs, &recorded.arrays(&format!("case{case}.out")).unwrap());
+    }
 }
 
 #[test]

@@ -210,6 +210,41 @@ def places(x):
     return torch.nn.functional.linear(patches, torch.ones(2, 3)), x.new_full((2,), x.shape[3] ** 0.5)
 
 
+def choices(x):
+    """Sizes that decide: multiples of a large number, a branch, the larger of two numbers."""
+    size = x.shape[0]
+    padded = torch.nn.functional.pad(x, (0, 0, 0, (-size) % 1024))
+    branch = torch.cond(size > 4, lambda x: x + 1, lambda x: x - 1, (x,))
+    return padded.sum(0), padded.shape[0], branch, x.new_ones(torch.sym_max(size, 4)), x * (size % 1000)
+
+
+def turned(x):
+    """Views of a result whose size depends on elements, that are the result again."""
+    places = torch.nonzero(x > 0)
+    return places.T.T, x[x > 0][None][0] + 1, (places + 1).T.T
+
+
+def written(x):
+    """Copies from a part of a tensor to one beside it."""
+    x = x.clone()
+    x[:, 3] = x[:, 0]
+    x[..., 0::2] = x[..., 1::2]
+    x[:, -1].add_(x[:, 1])
+    return x
+
+
+class Statistics(torch.nn.Module):
+    """Batch normalisation in training, as it is exported: it updates the running statistics."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm2d(3)
+        self.instances = torch.nn.InstanceNorm2d(3, affine=True)
+
+    def forward(self, x):
+        return torch.relu(self.norm(x)), self.instances(x), self.norm.running_mean + 0, self.norm.running_var + 0
+
+
 class Narrow(torch.nn.Module):
     """Elements of 16 bits in recurrent layers; conjugates, indices by dimension, a check of an element."""
 
@@ -341,6 +376,9 @@ PROGRAMS = {
     "prefixes": (prefixes, [tuple(rows(size, size)) for size in [(4, 3), (3, 3), (9, 3), (5, 3)]], ({0: Dim.DYNAMIC},) * 2),
     "places": (places, [(x,) for x in rows((2, 3, 8, 8), (1, 3, 12, 9), (3, 3, 16, 20), (2, 3, 11, 8))], ({0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO},)),
     "quantised": (quantised, [tuple(rows((n, 16), (4, 16))) for n in (18, 20, 32, 17)], ({0: Dim.DYNAMIC}, None)),
+    "choices": (choices, [(x,) for x in rows((6, 1), (3, 1), (2050, 1), (1024, 1), (5, 1), (1, 1), (4, 1))], ({0: Dim.DYNAMIC},)),
+    "turned": (turned, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
+    "written": (written, [(x,) for x in rows((2, 6), (3, 6), (5, 6), (4, 6))], ({0: Dim.DYNAMIC},)),
     "window": (window, [(x,) for x in rows((2, 7), (3, 64), (2, 9), (5, 2))], (ALL,)),
 }
 
@@ -491,6 +529,8 @@ def main():
     save("columns", program, rows_of_three)
     five = [(torch.randn(5, 3),) for _ in range(4)]
     save("narrow", export(Narrow().eval(), five[0]), five)
+    images = [(x,) for x in rows((4, 3, 5, 4), (2, 3, 5, 4), (7, 3, 5, 4), (3, 3, 5, 4))]
+    save("statistics", export(Statistics().train(), images[0], dynamic_shapes=(batch,)), images)
     save("casts", export(Casts().eval(), pictures[0], dynamic_shapes=(batch, batch)), pictures)
     program = export(Function(on_copies), rows_of_three[0], dynamic_shapes=(({0: Dim.DYNAMIC},),))
     save("on_copies", program.run_decompositions(), rows_of_three)

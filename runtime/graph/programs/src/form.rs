@@ -2,6 +2,7 @@
 //!
 //! In: a source and its inputs. Out: its graph, with sizes unified where calls require it, or the node for which there is none.
 
+use std::borrow::Borrow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opsmith_graph::{BufferKind, Dim, Graph, InputSpec, Passes};
@@ -35,6 +36,10 @@ pub(crate) enum Form {
         only: Option<(Shapes, Error)>,
         /// Graphs for sizes at which the first one does not hold.
         others: Others,
+        /// The graph before its passes, if it is for many sizes: compared with a trace at those of a run before the first one.
+        general: Option<Arc<Graph>>,
+        /// Sizes at which it agrees with the program.
+        agreed: Agreed,
     },
     /// One call after the other, since this node or input needs elements before the graph is known.
     Calls(String),
@@ -87,9 +92,14 @@ impl Built {
         let held = source.weights().into_iter().map(|weight| weight.tensor);
         let held = held.filter(|weight| !written.iter().any(|buffer| buffer.shares_storage(weight)));
         let versions = held.map(|weight| (weight.clone(), weight.version())).collect();
-        let graph = Arc::new(graph.optimize(&Passes::all().frozen()));
+        let optimised = Arc::new(graph.optimize(&Passes::all().frozen()));
+        let has_sizes = inputs.iter().flat_map(|input| &input.sizes);
+        let is_general =
+            only.is_none() && has_sizes.into_iter().any(|size| !matches!(size, ProgramSize::Fixed(_)));
         let form = Form::Graph {
-            graph,
+            graph: optimised,
+            general: is_general.then(|| Arc::new(*graph)),
+            agreed: Agreed::default(),
             versions,
             checks_sizes: replay.checks_sizes(),
             only,
@@ -107,6 +117,77 @@ impl Built {
             Form::Calls(_) => true,
         }
     }
+}
+
+/// Shapes of inputs at which a graph agrees with its program, the last one used at the end.
+#[derive(Default)]
+pub(crate) struct Agreed(Mutex<Vec<Shapes>>);
+
+impl Agreed {
+    /// Whether these inputs have such shapes.
+    pub fn has<T: Borrow<Tensor>>(&self, inputs: &[T]) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_of =
+            |shapes: &Shapes| shapes.iter().zip(inputs).all(|(shape, input)| shape == input.borrow().shape());
+        let Some(at) = known.iter().rposition(is_of) else { return false };
+        let last = known.len() - 1;
+        known.swap(at, last);
+        true
+    }
+
+    fn add(&self, shapes: Shapes) {
+        /// As many as batches and lengths of text have.
+        const MOST: usize = 4096;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() == MOST {
+            known.swap_remove(0);
+        }
+        known.push(shapes);
+    }
+}
+
+/// The way to run a program at some sizes.
+pub(crate) enum Way {
+    /// By its graph for many sizes.
+    General,
+    /// By a graph for these sizes, or one call after the other, else with this error.
+    Other(Error),
+    /// The program has mistakes at these sizes.
+    Mistakes(ProgramErrors),
+}
+
+/// The way to run a program at the sizes of inputs; if they are new, its graph is compared with a trace there.
+pub(crate) fn way<T: Borrow<Tensor>>(
+    source: &Source,
+    inputs: &[ProgramInput],
+    general: &Graph,
+    (agreed, others): (&Agreed, &Others),
+    given: &[T],
+) -> Way {
+    let other = || Way::Other(Error::graph("the program has no graph at these sizes"));
+    if agreed.has(given) {
+        return Way::General;
+    }
+    let shapes = shapes(given);
+    if others.known(&shapes).is_some() {
+        return other();
+    }
+    let graph = match trace_at(&Replaying::new(source), inputs, &shapes, source.device()) {
+        Ok(Traced::Graph(exact)) if general.agrees_with(&exact) => {
+            agreed.add(shapes);
+            return Way::General;
+        }
+        Ok(Traced::Graph(exact)) => Some(Arc::new(exact.optimize(&Passes::all().frozen()))),
+        Ok(Traced::Lacking(_)) => None,
+        Err(errors) => return Way::Mistakes(errors),
+    };
+    others.add(shapes, graph);
+    other()
+}
+
+/// The shapes of inputs.
+pub(crate) fn shapes<T: Borrow<Tensor>>(inputs: &[T]) -> Shapes {
+    inputs.iter().map(|input| input.borrow().shape().to_vec()).collect()
 }
 
 /// Graphs of a program by the shapes of its inputs, the last one used at the end; `None` where it has none.
@@ -127,22 +208,34 @@ impl Others {
         inputs: &[ProgramInput],
         shapes: &Shapes,
     ) -> Result<Option<Arc<Graph>>, ProgramErrors> {
+        if let Some(known) = self.known(shapes) {
+            return Ok(known);
+        }
+        let graph = match trace_at(&Replaying::new(source), inputs, shapes, source.device())? {
+            Traced::Graph(graph) => Some(Arc::new(graph.optimize(&Passes::all().frozen()))),
+            Traced::Lacking(_) => None,
+        };
+        self.add(shapes.clone(), graph.clone());
+        Ok(graph)
+    }
+
+    /// The graph for some shapes, if there was a run at these.
+    pub fn known(&self, shapes: &Shapes) -> Option<Option<Arc<Graph>>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = known.iter().position(|(known, _)| known == shapes)?;
+        known[at..].rotate_left(1);
+        known.last().map(|(_, graph)| graph.clone())
+    }
+
+    fn add(&self, shapes: Shapes, graph: Option<Arc<Graph>>) {
         /// As many as a server of batches and lengths meets; each holds an arena of its own.
         const MOST: usize = 16;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = known.iter().position(|(known, _)| known == shapes) {
-            known[at..].rotate_left(1);
-        } else {
-            let graph = match trace_at(&Replaying::new(source), inputs, shapes, source.device())? {
-                Traced::Graph(graph) => Some(Arc::new(graph.optimize(&Passes::all().frozen()))),
-                Traced::Lacking(_) => None,
-            };
-            if known.len() == MOST {
-                known.remove(0);
-            }
-            known.push((shapes.clone(), graph));
+        known.retain(|(other, _)| *other != shapes);
+        if known.len() == MOST {
+            known.remove(0);
         }
-        Ok(known.last().and_then(|(_, graph)| graph.clone()))
+        known.push((shapes, graph));
     }
 }
 

@@ -22,7 +22,7 @@ use crate::checkpoint::Checkpoint;
 use crate::conditions;
 use crate::dead;
 use crate::errors::ProgramErrors;
-use crate::form::{self, Built, Form, Others, Shapes};
+use crate::form::{self, Built, Form, Others, Shapes, Way, shapes};
 use crate::inputs::{self, ProgramInput};
 use crate::lower;
 use crate::models::{self, Member};
@@ -308,7 +308,7 @@ impl Program {
         self.check_inputs(&built.inputs, inputs)?;
         match &built.form {
             Form::Calls(_) => no_grad(|| self.replay(inputs)),
-            Form::Graph { graph, checks_sizes, only, others, .. } => {
+            Form::Graph { graph, checks_sizes, only, others, general, agreed, .. } => {
                 if *checks_sizes {
                     self.check_sizes(inputs)?;
                 }
@@ -316,6 +316,14 @@ impl Program {
                     && *only != shapes(inputs)
                 {
                     return self.run_other(graph, others, inputs, error.clone());
+                }
+                if let Some(general) = general {
+                    match form::way(&self.source, &self.inputs, general, (agreed, others), inputs) {
+                        Way::General => {}
+                        Way::Other(error) => return self.run_other(graph, others, inputs, error),
+                        // The graph may say which condition on sizes does not hold.
+                        Way::Mistakes(errors) => return graph.run(inputs).and(Err(errors.into_error())),
+                    }
                 }
                 graph.run(inputs).or_else(|error| match error.is_of_other_sizes() {
                     true => self.run_other(graph, others, inputs, error),
@@ -417,10 +425,6 @@ impl Program {
 /// Shapes in words.
 fn texts(shapes: &Shapes) -> String {
     shapes.iter().map(|shape| ShapeText(shape).to_string()).collect::<Vec<_>>().join(", ")
-}
-
-fn shapes<T: Borrow<Tensor>>(given: &[T]) -> Shapes {
-    given.iter().map(|input| input.borrow().shape().to_vec()).collect()
 }
 
 #[cfg(test)]

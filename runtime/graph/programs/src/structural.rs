@@ -50,6 +50,22 @@ pub(crate) enum Structural {
     Number(i64),
     /// An operator under another name.
     Operator(&'static str),
+    /// An operator that updates statistics among its arguments, if it is given them and a truth value is true.
+    Statistics(Statistics),
+}
+
+/// Statistics that an operator updates.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Statistics {
+    /// The operator that returns new ones, of the first arguments.
+    pub functional: &'static str,
+    /// The number of these arguments.
+    pub takes: usize,
+    /// The arguments that are the statistics, and the results that are the new ones.
+    pub arguments: [usize; 2],
+    pub results: [usize; 2],
+    /// The argument that says whether to update.
+    pub updates: usize,
 }
 
 /// A number of a tensor's layout.
@@ -61,7 +77,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 35] = [
+const TABLE: [(&str, Structural); 36] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -109,6 +125,16 @@ const TABLE: [(&str, Structural); 35] = [
     ("torch.ops.aten._neg_view.default", Structural::Operator("torch.ops.aten.neg.default")),
     ("torch.ops.aten.where.default", Structural::PlacesByDimension),
     ("torch.ops.aten.nonzero_numpy.default", Structural::PlacesByDimension),
+    (
+        "torch.ops.aten.batch_norm.default",
+        Structural::Statistics(Statistics {
+            functional: "torch.ops.aten._native_batch_norm_legit_functional.default",
+            takes: 8,
+            arguments: [3, 4],
+            results: [3, 4],
+            updates: 5,
+        }),
+    ),
     // A kernel may return other strides than PyTorch's, for which no view exists: then elements are copied.
     ("torch.ops.aten.view.default", Structural::Operator("torch.ops.aten.reshape.default")),
     ("torch.ops.aten._unsafe_view.default", Structural::Operator("torch.ops.aten.reshape.default")),

@@ -4,6 +4,7 @@
 //! node that inference rejects, each with operator, call site, shapes of its inputs and the nodes before it. Nodes that
 //! depend on a rejected one are not reported.
 
+mod agreement;
 pub(crate) mod infer;
 mod symbolic;
 

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::facts::{Facts, is_outside};
 use super::{for_each_mention, repeats};
-use crate::ir::{Argument, BufferId, Graph, Node, NodeKind, SymbolicLayout, TensorId};
+use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, SymbolicLayout, TensorId};
 
 pub(super) fn merge(graph: &mut Graph) -> bool {
     let facts = Facts::of(graph);
@@ -31,15 +31,24 @@ pub(super) fn merge(graph: &mut Graph) -> bool {
         graph,
     };
     let mut changed = false;
+    // Tensors that there are without a node, or that one made before.
+    let mut made = vec![false; merger.graph.tensors.len()];
+    for buffer in &merger.graph.buffers {
+        made[buffer.root.index()] = !matches!(buffer.kind, BufferKind::Internal);
+    }
     for (number, mut node) in nodes.into_iter().enumerate() {
         for_each_mention(&mut node, &mut |id| {
             let same = merger.same(*id);
             changed |= same != *id;
             *id = same;
         });
-        if merger.is_done(&node, number, &facts) {
+        // A view of a view may be the first tensor again.
+        let is_again =
+            matches!(node.kind, NodeKind::View { .. }) && node.outs.iter().all(|out| made[out.index()]);
+        if is_again || merger.is_done(&node, number, &facts) {
             changed = true;
         } else {
+            node.outs.iter().for_each(|out| made[out.index()] = true);
             merger.count_writes(&node);
             merger.kept.push(node);
         }

@@ -9,6 +9,7 @@ mod casts;
 mod checks;
 mod control;
 mod frame;
+mod in_place;
 mod mapped;
 mod on_copies;
 
@@ -31,6 +32,7 @@ use crate::numbers::{self, Bounds};
 use crate::operators;
 use crate::structural::{self, AT_POSITION, CLONE, LayoutNumber, NEW_DIM, OF_NUMBER, PLACES, Structural};
 use frame::Frame;
+use in_place::apart;
 
 /// A program that can be called.
 pub(crate) struct Replay<'a> {
@@ -185,6 +187,7 @@ impl<'a> Replay<'a> {
         }
         match structural::find(&node.target) {
             Some(Structural::Operator(target)) => self.operator(target, node, frame),
+            Some(Structural::Statistics(statistics)) => self.update(statistics, node, frame),
             Some(structural) => self.structural(structural, node, frame),
             None => self.operator(&node.target, node, frame),
         }
@@ -216,7 +219,7 @@ impl<'a> Replay<'a> {
         let call = |args: Vec<Value>, named: Vec<(&str, Value)>| match (form, op.forms.inplace) {
             (Form::Functional, _) if self.casts.get() => casts::call(op, args, named, node.dtype),
             (Form::Functional, _) => boxed::call_definition(op, &args, &named),
-            (Form::Inplace, Some(name)) => boxed::call(op.library, name, &args, &named),
+            (Form::Inplace, Some(name)) => boxed::call(op.library, name, &apart(args)?, &named),
             _ => Err(unsupported("a form that writes to `out`")),
         };
         let results = match frame.all_levels(node).is_empty() {
