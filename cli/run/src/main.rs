@@ -5,6 +5,7 @@
 //! by `opsmith_programs`; this crate reads arguments and files, and prints.
 
 mod inputs;
+mod progress;
 mod report;
 
 use std::path::PathBuf;
@@ -38,7 +39,8 @@ struct Arguments {
     /// The name of one of several models in the file.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Other weights, by their names: a safetensors file, or the index of several, `model.safetensors.index.json`.
+    /// Other weights, by their names: a safetensors file, the index of several, `model.safetensors.index.json`, or a NumPy
+    /// archive.
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
     /// The device of the run: `cpu`, `cuda`, `cuda:1`.
@@ -94,13 +96,13 @@ fn device(name: &str) -> Result<Device, String> {
 
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     let name = arguments.program.display();
-    let program = match &arguments.model {
-        Some(model) => Program::load_model(&arguments.program, model),
-        None => Program::load(&arguments.program),
-    };
+    let program = progress::shown(&arguments.program, |progress| {
+        Program::load_with(&arguments.program, arguments.model.as_deref(), progress)
+    });
     let mut program = program.with_context(|| format!("{name} cannot be loaded"))?;
     if let Some(weights) = &arguments.weights {
-        program.load_weights(weights).with_context(|| format!("{} cannot be loaded", weights.display()))?;
+        progress::shown(weights, |progress| program.load_weights_with(weights, progress))
+            .with_context(|| format!("{} cannot be loaded", weights.display()))?;
     }
     program
         .move_to(arguments.device)

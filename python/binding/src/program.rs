@@ -108,7 +108,8 @@ impl PyProgram {
         Ok(slf)
     }
 
-    /// Gives the program other weights of the same names and shapes: those of a safetensors file, or of the files of an index.
+    /// Gives the program other weights of the same names and shapes: those of a safetensors file, of the files of an index, or of a
+    /// `.npz` file.
     fn load_weights(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let loaded = self.change(py, |program| program.load_weights(path));
         loaded.map_err(|errors| PyValueError::new_err(errors.to_string()))

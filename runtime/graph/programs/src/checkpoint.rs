@@ -1,7 +1,9 @@
-//! Checkpoints: weights in safetensors files, one or several with an index, mapped into memory.
+//! Checkpoints: weights in safetensors files, one or several with an index, mapped into memory, or in a NumPy archive.
 //!
-//! In: a file, or `model.safetensors.index.json` beside its parts. Out: tensors by name, over the pages of the files. A header
-//! is compared with its file before it is believed, and names of parts stay in the folder of the index.
+//! In: a file, or `model.safetensors.index.json` beside its parts. Out: tensors by name, over the pages of safetensors files. A
+//! header is compared with its file before it is believed, and names of parts stay in the folder of the index.
+
+mod arrays;
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -14,8 +16,14 @@ use opsmith_runtime::tensor::Tensor;
 use serde::Deserialize;
 use serde_json::Value;
 
+use arrays::Arrays;
+
 /// The largest header: the format's own limit.
 const HEADER: u64 = 100_000_000;
+
+/// The advice for files that cannot be read.
+const HELP: &str =
+    "weights are a safetensors file, the index of several, or a NumPy archive that `numpy.savez` wrote";
 
 /// Element types by their names in the format.
 const DTYPES: [(&str, DType); 15] = [
@@ -37,7 +45,12 @@ const DTYPES: [(&str, DType); 15] = [
 ];
 
 /// Tensors of files by their names.
-pub(crate) struct Checkpoint(BTreeMap<String, Tensor>);
+pub(crate) enum Checkpoint {
+    /// Those of safetensors files.
+    Mapped(BTreeMap<String, Tensor>),
+    /// Those of a NumPy archive, each read when it is needed.
+    Arrays(Arrays),
+}
 
 /// A tensor in a header.
 #[derive(Deserialize)]
@@ -54,13 +67,16 @@ struct Index {
 }
 
 impl Checkpoint {
-    /// Opens a file, or the files of an index.
+    /// Opens a file, or the files of an index. A NumPy archive is known by its content, too.
     ///
     /// # Errors
     /// If one cannot be read, is damaged or lies outside the folder, or lacks a tensor of the index.
     pub fn open(path: &Path) -> Result<Checkpoint> {
+        if Arrays::is_archive(path) {
+            return Arrays::open(path).map(Checkpoint::Arrays);
+        }
         if path.extension().is_none_or(|extension| extension != "json") {
-            return file(path).map(Checkpoint);
+            return file(path).map(Checkpoint::Mapped);
         }
         let damaged = |problem: String| {
             Error::io(format!("{} is no index of safetensors files: {problem}", path.display()))
@@ -81,19 +97,26 @@ impl Checkpoint {
             let Some(tensor) = tensor else { return Err(damaged(format!("{part} has no tensor `{name}`"))) };
             tensors.insert(name.clone(), tensor.clone());
         }
-        Ok(Checkpoint(tensors))
+        Ok(Checkpoint::Mapped(tensors))
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Checkpoint::Mapped(tensors) => tensors.keys().map(String::as_str).collect(),
+            Checkpoint::Arrays(arrays) => arrays.names().iter().map(String::as_str).collect(),
+        }
     }
 
     /// The tensor of a name in the dtype of another, whose shape it has; `None` if there is none.
     ///
     /// # Errors
-    /// If it has another shape, or no linked library converts it.
-    pub fn tensor(&self, name: &str, like: &Tensor) -> Result<Option<Tensor>> {
-        let Some(tensor) = self.0.get(name) else { return Ok(None) };
+    /// If it has another shape, is complex where the other is real, or no linked library converts it.
+    pub fn tensor(&mut self, name: &str, like: &Tensor) -> Result<Option<Tensor>> {
+        let found = match self {
+            Checkpoint::Mapped(tensors) => tensors.get(name).cloned(),
+            Checkpoint::Arrays(arrays) => arrays.read(name, like)?,
+        };
+        let Some(tensor) = found else { return Ok(None) };
         if tensor.shape() != like.shape() {
             return Err(Error::shape(format!(
                 "the new weight `{name}` has the shape {:?}, and the program's has {:?}",
@@ -103,23 +126,29 @@ impl Checkpoint {
             .with_help("take the weights of a model of the same sizes"));
         }
         if tensor.dtype() == like.dtype() {
-            return Ok(Some(tensor.clone()));
+            return Ok(Some(tensor));
+        }
+        if tensor.dtype().is_complex() && !like.dtype().is_complex() {
+            return Err(Error::dtype(format!(
+                "the new weight `{name}` is {}, and the program's is {}",
+                tensor.dtype(),
+                like.dtype()
+            ))
+            .with_help("take the weights of the same model"));
         }
         let cast = library::linked().find_map(|library| library.roles()).map(|roles| roles.cast);
         let cast = cast.ok_or_else(|| {
             Error::not_found(format!("no library in this program converts `{name}`"))
                 .with_help("link a library of operators, such as `opsmith`")
         })?;
-        cast(tensor, like.dtype()).map(Some)
+        cast(&tensor, like.dtype()).map(Some)
     }
 }
 
 /// The tensors of one file.
 fn file(path: &Path) -> Result<BTreeMap<String, Tensor>> {
-    let damaged = |problem: String| {
-        Error::io(format!("{} cannot be read: {problem}", path.display()))
-            .with_help("weights are a safetensors file, or the index of several")
-    };
+    let damaged =
+        |problem: String| Error::io(format!("{} cannot be read: {problem}", path.display())).with_help(HELP);
     let map = MappedFile::open(path).map_err(|error| damaged(error.to_string()))?;
     let length = map.bytes(0, 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).map(u64::from_le_bytes);
     let length =

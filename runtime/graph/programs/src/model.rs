@@ -49,8 +49,9 @@ pub(crate) enum InputKind {
     Tensor(TensorSpec),
     /// A number that each run gets, as a tensor without dimensions.
     Number(DType),
-    /// A tensor of the archive, by its name in the module.
-    Weight { name: String, kind: WeightKind, spec: Option<TensorSpec> },
+    /// A tensor of the archive, by its name in the module. Aliases are other names of it there, which the program does not have:
+    /// an exporter may choose one of those of tied parameters.
+    Weight { name: String, aliases: Vec<String>, kind: WeightKind, spec: Option<TensorSpec> },
     /// A value that the program was exported for.
     Value(Value),
 }
@@ -59,7 +60,9 @@ pub(crate) enum InputKind {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum WeightKind {
     Parameter,
-    /// A buffer or a constant, which training does not change.
+    /// A persistent buffer, which state dicts have and training does not change.
+    Buffer,
+    /// A constant, or a buffer that state dicts do not have.
     Constant,
 }
 

@@ -2,13 +2,13 @@
 //!
 //! In: an archive. Out: every mistake before a run, and results. The graph is made at the first check or run.
 
+mod loading;
+
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opsmith_graph::Graph;
-use opsmith_onnx::OnnxModel;
 use opsmith_runtime::autograd::no_grad;
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result, ShapeText};
@@ -16,22 +16,14 @@ use opsmith_runtime::infer::symbolic::Guard;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 
-use crate::archive::Archive;
 use crate::checked::CheckedProgram;
-use crate::checkpoint::Checkpoint;
 use crate::conditions;
-use crate::dead;
 use crate::errors::ProgramErrors;
 use crate::form::{self, Built, Form, Others, Shapes, Way, shapes};
 use crate::inputs::{self, ProgramInput};
-use crate::lower;
-use crate::models::{self, Member};
 use crate::outputs::ProgramOutput;
-use crate::ranges;
-use crate::schema;
 use crate::sizes::ProgramSize;
-use crate::source::{self, Replaying, Source};
-use crate::weights;
+use crate::source::{Replaying, Source};
 
 /// A program that `torch.export.save` wrote, or a model in ONNX's format.
 ///
@@ -49,66 +41,6 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads the program in a `.pt2` file, with its weights, or the model in an ONNX file, with the files beside it. The
-    /// content tells one from the other, not the name.
-    ///
-    /// # Errors
-    /// If the file cannot be read, is no such archive or model, has several models, a schema or operators of another version,
-    /// or is damaged. Mistakes of single weights and nodes are those of [`Program::check`].
-    pub fn load(path: impl AsRef<Path>) -> Result<Program> {
-        let path = path.as_ref();
-        match source::is_model(path) {
-            true => Ok(Program::of_model(OnnxModel::load(path)?)),
-            false => Program::of(Archive::open(path)?, None),
-        }
-    }
-
-    /// Reads one of the models in an archive that `torch.export.pt2_archive` packed, by its name.
-    ///
-    /// # Errors
-    /// As [`Program::load`], and if the archive has no such model; the error lists those that it has.
-    pub fn load_model(path: impl AsRef<Path>, name: &str) -> Result<Program> {
-        let path = path.as_ref();
-        match source::is_model(path) {
-            true => Err(Error::io("an ONNX model has no models by name").with_help("load it without a name")),
-            false => Program::of(Archive::open(path)?, Some(name)),
-        }
-    }
-
-    /// Reads the program in the bytes of a `.pt2` file, or the model in those of an ONNX file without files beside it.
-    ///
-    /// # Errors
-    /// As [`Program::load`].
-    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Program> {
-        let bytes = bytes.into();
-        match OnnxModel::is_model(&bytes) {
-            true => Ok(Program::of_model(OnnxModel::from_bytes(bytes)?)),
-            false => Program::of(Archive::from_bytes(bytes)?, None),
-        }
-    }
-
-    fn of_model(model: OnnxModel) -> Program {
-        let inputs = model.inputs().iter().map(ProgramInput::of_spec).collect();
-        Program::new(Source::Onnx(model), inputs, Vec::new())
-    }
-
-    fn new(source: Source, inputs: Vec<ProgramInput>, mistakes: Vec<Error>) -> Program {
-        Program { source, inputs, mistakes, built: Mutex::default(), checked: Mutex::default() }
-    }
-
-    fn of(mut archive: Archive, wanted: Option<&str>) -> Result<Program> {
-        let Member { name, member } = models::member(&mut archive, wanted)?;
-        let text = archive.text(&member)?;
-        let mut model = lower::program(&member, schema::program(&member, &text)?)?;
-        let is_read = dead::remove(&mut model);
-        let found = weights::read(&mut archive, &name, &model, &is_read);
-        let (mut inputs, mut mistakes) = inputs::of(&model);
-        ranges::narrow(&mut inputs, &model.guards, &|symbol| model.examples.get(symbol).copied());
-        mistakes.extend(found.mistakes);
-        let source = Source::Exported { model, weights: found.of_inputs, device: Device::CPU };
-        Ok(Program::new(source, inputs, mistakes))
-    }
-
     /// The inputs of each run, in order.
     pub fn inputs(&self) -> &[ProgramInput] {
         &self.inputs
@@ -145,21 +77,6 @@ impl Program {
             }
         }
         first.into_iter()
-    }
-
-    /// Gives the program other weights, by their names: those of a safetensors file, or of the files of an index,
-    /// `model.safetensors.index.json`. Files are mapped into memory: their pages are read when they are needed, and shared
-    /// between processes. Elements of another dtype are converted. Buffers and constants that the files lack stay.
-    ///
-    /// # Errors
-    /// Every mistake: files that cannot be read, parameters that they lack, names that the program does not have, and other
-    /// shapes. Then the program keeps all of its weights.
-    pub fn load_weights(&mut self, path: impl AsRef<Path>) -> Result<(), ProgramErrors> {
-        let only = |error: Error| ProgramErrors::of(vec![error]).expect_err("there is a mistake");
-        let checkpoint = Checkpoint::open(path.as_ref()).map_err(only)?;
-        self.source.replace_weights(&checkpoint)?;
-        self.forget();
-        Ok(())
     }
 
     /// Moves the weights to a device: each run computes there, takes inputs there and leaves its results there. Devices that the

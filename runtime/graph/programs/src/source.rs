@@ -2,8 +2,9 @@
 //!
 //! In: the result of either reader. Out: the same queries for both: weights, missing operators, a replay.
 
+mod replacement;
+
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -35,9 +36,13 @@ pub(crate) enum Source {
 /// A tensor of the file.
 pub(crate) struct Weight<'a> {
     pub name: &'a str,
+    /// Other names of it, which its program does not have.
+    pub aliases: &'a [String],
     pub tensor: &'a Tensor,
     /// Whether training changes it.
     pub is_parameter: bool,
+    /// Whether every state dict has it.
+    pub is_saved: bool,
 }
 
 /// Whether a file is an ONNX model. One that cannot be read is none: the reader of archives reports it.
@@ -54,47 +59,41 @@ impl Source {
             Source::Exported { model, weights, .. } => {
                 let mut found = Vec::new();
                 for (input, tensor) in model.inputs.iter().zip(weights) {
-                    if let (InputKind::Weight { name, kind, .. }, Some(tensor)) = (&input.kind, tensor) {
+                    let InputKind::Weight { name, aliases, kind, .. } = &input.kind else { continue };
+                    if let Some(tensor) = tensor {
                         let is_parameter = *kind == WeightKind::Parameter;
-                        found.push(Weight { name, tensor, is_parameter });
+                        let is_saved = *kind != WeightKind::Constant;
+                        found.push(Weight { name, aliases, tensor, is_parameter, is_saved });
                     }
                 }
                 found
             }
             Source::Onnx(model) => model
                 .weights()
-                .map(|(name, tensor)| Weight { name, tensor, is_parameter: tensor.dtype().is_float() })
+                .map(|(name, tensor)| Weight {
+                    name,
+                    aliases: &[],
+                    tensor,
+                    is_parameter: tensor.dtype().is_float(),
+                    // Tensors of a model are parameters and values that its exporter computed from them.
+                    is_saved: false,
+                })
                 .collect(),
         }
     }
 
-    /// Gives weights other elements, all of them or, after a mistake, none.
+    /// Gives weights other elements, all of them or, after a mistake, none. A function gets the numbers of tensors that are done
+    /// and of all.
     ///
     /// # Errors
     /// Every mistake.
-    pub fn replace_weights(&mut self, checkpoint: &Checkpoint) -> Result<(), ProgramErrors> {
-        let (mut new, mut mistakes) = (BTreeMap::new(), Vec::new());
-        let is_exported = matches!(self, Source::Exported { .. });
-        let weights = self.weights();
-        for weight in &weights {
-            match checkpoint.tensor(weight.name, weight.tensor) {
-                Ok(Some(tensor)) => _ = new.insert(weight.name.to_owned(), tensor),
-                // Tensors of a model are parameters and values that its exporter computed from them.
-                Ok(None) if weight.is_parameter && is_exported => mistakes.push(
-                    Error::not_found(format!("the files have no weight `{}`", weight.name))
-                        .with_help("take the weights of the same model"),
-                ),
-                Ok(None) => {}
-                Err(error) => mistakes.push(error),
-            }
-        }
-        let unknown = checkpoint.names().filter(|name| !weights.iter().any(|weight| weight.name == *name));
-        mistakes.extend(unknown.map(|name| {
-            Error::not_found(format!("the program has no weight `{name}`"))
-                .with_help("take the weights of the same model")
-        }));
-        drop(weights);
-        ProgramErrors::of(mistakes)?;
+    pub fn replace_weights(
+        &mut self,
+        checkpoint: &mut Checkpoint,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<(), ProgramErrors> {
+        let new = replacement::tensors(&self.weights(), checkpoint, progress)?;
+        let only = |error: Error| ProgramErrors::of(vec![error]).expect_err("there is a mistake");
         match self {
             Source::Exported { model, weights, device } => {
                 for (input, weight) in model.inputs.iter().zip(weights.iter_mut()) {
@@ -104,13 +103,10 @@ impl Source {
                         *weight = Some(tensor.clone());
                     }
                 }
-                let moved = moved(weights, *device);
-                *weights =
-                    moved.map_err(|error| ProgramErrors::of(vec![error]).expect_err("there is a mistake"))?;
+                *weights = moved(weights, *device).map_err(only)?;
             }
             Source::Onnx(model) => {
-                let replaced = model.replace_weights(|name, _| new.get(name).cloned());
-                replaced.map_err(|error| ProgramErrors::of(vec![error]).expect_err("there is a mistake"))?;
+                model.replace_weights(|name, _| new.get(name).cloned()).map_err(only)?;
             }
         }
         Ok(())

@@ -1,9 +1,10 @@
 //! Weights: parameters, buffers and constants of a program as tensors.
 //!
 //! In: an archive, and the weights that the program names. Out: a tensor for each, and a mistake for each that is
-//! missing, damaged or of another dtype or shape. Weights of one file share their memory, as tied parameters do.
+//! missing, damaged or of another dtype or shape. Weights of one file share their memory, as tied parameters do, and a weight
+//! gets the names of it that the program does not have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use opsmith_core::DType;
 use opsmith_runtime::device::Device;
@@ -15,7 +16,7 @@ use crate::archive::Archive;
 use crate::errors::{damaged, unsupported};
 use crate::expression::Formula;
 use crate::lower::{TensorLayout, layout};
-use crate::model::{InputKind, Model, TensorSpec, WeightKind};
+use crate::model::{Input, InputKind, Model, TensorSpec, WeightKind};
 use crate::pickle::{self, Pickled};
 use crate::schema::{self, PayloadConfig, PayloadMeta};
 
@@ -33,9 +34,16 @@ pub(crate) struct Weights {
     pub mistakes: Vec<Error>,
 }
 
-/// Reads the weights of a model with this name in the archive. Constants that are not read may be damaged: an exporter leaves
-/// some that have no elements.
-pub(crate) fn read(archive: &mut Archive, model_name: &str, model: &Model, is_read: &[bool]) -> Weights {
+/// Reads the weights of a model with this name in the archive, and gives them the other names that they have there. Buffers and
+/// constants that are not read may be damaged: an exporter leaves some that have no elements. A function gets the numbers of
+/// weights that are done and of all.
+pub(crate) fn read(
+    archive: &mut Archive,
+    model_name: &str,
+    model: &mut Model,
+    is_read: &[bool],
+    progress: &mut dyn FnMut(usize, usize),
+) -> Weights {
     let mut mistakes = Vec::new();
     let mut tables = Vec::new();
     for (folder, suffix) in FOLDERS {
@@ -57,21 +65,56 @@ pub(crate) fn read(archive: &mut Archive, model_name: &str, model: &Model, is_re
             mistakes.push(error);
         }
     }
+    let is_weight = |input: &&Input| matches!(input.kind, InputKind::Weight { .. });
+    let (mut done, count) = (0, model.inputs.iter().filter(is_weight).count());
     let mut of_inputs = Vec::with_capacity(model.inputs.len());
     for (input, is_read) in model.inputs.iter().zip(is_read) {
-        of_inputs.push(match &input.kind {
-            InputKind::Weight { name, spec, kind } => match reader.weight(name, spec.as_ref()) {
-                Ok(tensor) => Some(tensor),
-                Err(_) if *kind == WeightKind::Constant && !is_read => None,
-                Err(error) => {
-                    mistakes.push(error.with_note(format!("for the weight `{name}`")));
-                    None
-                }
-            },
-            _ => None,
-        });
+        let InputKind::Weight { name, spec, kind, .. } = &input.kind else {
+            of_inputs.push(None);
+            continue;
+        };
+        let tensor = reader.weight(name, spec.as_ref());
+        if let Err(error) = &tensor
+            && (*kind == WeightKind::Parameter || *is_read)
+        {
+            mistakes.push(error.clone().with_note(format!("for the weight `{name}`")));
+        }
+        of_inputs.push(tensor.ok());
+        done += 1;
+        progress(done, count);
     }
+    add_aliases(&mut reader, model);
     Weights { of_inputs, mistakes }
+}
+
+/// Gives weights the names of the archive that the program does not have. Those of one place belong to its first weight.
+fn add_aliases(reader: &mut Reader<'_>, model: &mut Model) {
+    let all_names = reader.names();
+    // Dtype, sizes, strides and offset in the file.
+    let mut place = |name: &str| {
+        let (file, TensorLayout { dtype, layout }) = reader.place(name).ok()?;
+        Some((file, dtype.name(), layout.sizes.to_vec(), layout.strides.to_vec(), layout.offset))
+    };
+    let (mut names, mut first) = (BTreeSet::new(), BTreeMap::new());
+    for (number, input) in model.inputs.iter().enumerate() {
+        if let InputKind::Weight { name, .. } = &input.kind {
+            names.insert(name.clone());
+            if let Some(place) = place(name) {
+                first.entry(place).or_insert(number);
+            }
+        }
+    }
+    let mut found: Vec<(usize, String)> = Vec::new();
+    for name in all_names.iter().filter(|name| !names.contains(*name)) {
+        if let Some(number) = place(name).and_then(|place| first.get(&place)) {
+            found.push((*number, name.clone()));
+        }
+    }
+    for (number, alias) in found {
+        if let InputKind::Weight { aliases, .. } = &mut model.inputs[number].kind {
+            aliases.push(alias);
+        }
+    }
 }
 
 struct Reader<'a> {
@@ -127,6 +170,13 @@ impl Reader<'_> {
         let tensor = elements.with_layout(layout).map_err(|error| damaged(member, error.message()))?;
         self.tied.push((file, tensor.clone()));
         Ok(tensor)
+    }
+
+    /// The names of all tensors but those that have a pickle of their own.
+    fn names(&self) -> BTreeSet<String> {
+        let plain = self.tables.iter().flat_map(|(_, table)| table).filter(|(_, meta)| !meta.use_pickle);
+        let pickled = self.pickles.values().flat_map(|pickle| pickle.tensors.keys());
+        plain.map(|(name, _)| name).chain(pickled).filter(|name| !name.is_empty()).cloned().collect()
     }
 
     /// The file of a weight, and its layout there.

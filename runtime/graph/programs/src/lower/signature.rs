@@ -40,10 +40,15 @@ fn input(number: usize, spec: &Json, given: &Json, graph: &schema::Graph) -> Res
         let meta = graph.tensor_values.get(&name);
         meta.map(|meta| tensors::spec(meta).map_err(read)).transpose()
     };
-    let weight = |name: String, kind| Ok(InputKind::Weight { name, kind, spec: meta()? });
+    let weight =
+        |name: String, kind| Ok(InputKind::Weight { name, aliases: Vec::new(), kind, spec: meta()? });
     let kind = match kind {
         "parameter" => weight(field("parameter_name")?, WeightKind::Parameter),
-        "buffer" => weight(field("buffer_name")?, WeightKind::Constant),
+        // Buffers are persistent unless the module says otherwise.
+        "buffer" => match value.get("persistent").and_then(Json::as_bool) {
+            Some(false) => weight(field("buffer_name")?, WeightKind::Constant),
+            _ => weight(field("buffer_name")?, WeightKind::Buffer),
+        },
         "tensor_constant" => weight(field("tensor_constant_name")?, WeightKind::Constant),
         "user_input" => {
             let (kind, value) = union(value.get("arg").unwrap_or(value)).map_err(read)?;
