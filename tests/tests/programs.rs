@@ -58,7 +58,7 @@ programs! {
     mlp convnet lstm cond tiny_transformer gpt2_eager_attention llama bert t5 clip vit_b_16 squeezenet1_1
     mobilenet_v3_small first_rows positives scans repeated slopes window old float8 joint_mlp joint_patches
     cached nested pairs casts without_casts adam on_copies regions mapped columns prefixes places quantised
-    choices turned written
+    choices turned written thirds
 }
 
 #[test]

@@ -230,7 +230,15 @@ def written(x):
     x[:, 3] = x[:, 0]
     x[..., 0::2] = x[..., 1::2]
     x[:, -1].add_(x[:, 1])
-    return x
+    y = x.clone()
+    y.unsqueeze_(0).transpose_(1, 2)
+    y.squeeze_(0).t_()
+    return x, y.swapaxes_(0, 1) * 2
+
+
+def thirds(x):
+    """Sizes that a condition accepts, but for every third one."""
+    return x.sum(0) * torch.ones(x.shape[0] % 3 + 1)[0], torch.ones(x.shape[0] % 3 + 1).sum()
 
 
 class Statistics(torch.nn.Module):
@@ -378,6 +386,7 @@ PROGRAMS = {
     "quantised": (quantised, [tuple(rows((n, 16), (4, 16))) for n in (18, 20, 32, 17)], ({0: Dim.DYNAMIC}, None)),
     "choices": (choices, [(x,) for x in rows((6, 1), (3, 1), (2050, 1), (1024, 1), (5, 1), (1, 1), (4, 1))], ({0: Dim.DYNAMIC},)),
     "turned": (turned, [(x,) for x in rows(*SIZES)], ({0: Dim.DYNAMIC},)),
+    "thirds": (thirds, [(x,) for x in rows((4, 2), (5, 2), (2, 2), (7, 2), (100, 2))], ({0: Dim.DYNAMIC},)),
     "written": (written, [(x,) for x in rows((2, 6), (3, 6), (5, 6), (4, 6))], ({0: Dim.DYNAMIC},)),
     "window": (window, [(x,) for x in rows((2, 7), (3, 64), (2, 9), (5, 2))], (ALL,)),
 }

@@ -158,11 +158,11 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
         },
     );
     if asked(output_mask, 0) {
-        let sums = train.then_some((&sums[..], &products[..]));
+        let sums = train.then_some([&sums[..], &products[..]]);
         let scales: Scratch<T::Compute> =
             invstd.iter().zip(&weight).map(|(&invstd, &weight)| Arithmetic::mul(invstd, weight)).collect();
         with_slice(&mut grad_input, |out| {
-            write_grad_input([&dy, &x], &channels, (&mean, &invstd, &scales), sums, out);
+            write_grad_input([&dy, &x], &channels, [&mean, &invstd, &scales], sums, out);
         })?;
     } else {
         write_if(false, [], &mut grad_input)?;
@@ -178,13 +178,13 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
 fn write_grad_input<T: Element<Compute: Real>>(
     inputs: [&[T]; 2],
     channels: &Channels,
-    (mean, invstd, scales): (&[T::Compute], &[T::Compute], &[T::Compute]),
-    sums: Option<(&[T::Compute], &[T::Compute])>,
+    [mean, invstd, scales]: [&[T::Compute]; 3],
+    sums: Option<[&[T::Compute]; 2]>,
     out: &mut [T],
 ) {
     let count = T::Compute::from_count(channels.samples * channels.places);
     let parts = |channel: usize| {
-        let Some((sums, products)) = sums else { return (T::Compute::ZERO, T::Compute::ZERO) };
+        let Some([sums, products]) = sums else { return (T::Compute::ZERO, T::Compute::ZERO) };
         let squared = Arithmetic::mul(invstd[channel], invstd[channel]);
         let along = Arithmetic::div(Arithmetic::mul(products[channel], squared), count);
         (Arithmetic::div(sums[channel], count), along)

@@ -77,7 +77,7 @@ pub(crate) enum LayoutNumber {
     Count,
 }
 
-const TABLE: [(&str, Structural); 36] = [
+const TABLE: [(&str, Structural); 44] = [
     // Integers computed from shapes become formulas of the graph, so that they are no calls.
     ("torch.ops.aten.sym_size.int", Structural::Layout(LayoutNumber::Size)),
     ("torch.ops.aten.sym_stride.int", Structural::Layout(LayoutNumber::Stride)),
@@ -120,6 +120,14 @@ const TABLE: [(&str, Structural); 36] = [
     ("torch.ops.aten.detach_.default", Structural::Operator("torch.ops.aten.detach.default")),
     // Exporters read the result of the call, and not the tensor that it changes.
     ("torch.ops.aten.resize_.default", Structural::Operator("torch.ops.aten.resize.default")),
+    ("torch.ops.aten.t_.default", Structural::Operator("torch.ops.aten.t.default")),
+    ("torch.ops.aten.transpose_.default", Structural::Operator("torch.ops.aten.transpose.int")),
+    ("torch.ops.aten.swapaxes_.default", Structural::Operator("torch.ops.aten.transpose.int")),
+    ("torch.ops.aten.swapdims_.default", Structural::Operator("torch.ops.aten.transpose.int")),
+    ("torch.ops.aten.squeeze_.default", Structural::Operator("torch.ops.aten.squeeze.default")),
+    ("torch.ops.aten.squeeze_.dim", Structural::Operator("torch.ops.aten.squeeze.dim")),
+    ("torch.ops.aten.squeeze_.dims", Structural::Operator("torch.ops.aten.squeeze.dims")),
+    ("torch.ops.aten.unsqueeze_.default", Structural::Operator("torch.ops.aten.unsqueeze.default")),
     // No tensor is conjugated or negated only when it is read.
     ("torch.ops.aten._conj.default", Structural::Operator("torch.ops.aten.conj.default")),
     ("torch.ops.aten._neg_view.default", Structural::Operator("torch.ops.aten.neg.default")),

@@ -76,11 +76,17 @@ impl Program {
 
     fn of_model(model: OnnxModel) -> Program {
         let inputs = model.inputs().iter().map(ProgramInput::of_spec).collect();
-        Program::new(Source::Onnx(model), inputs, Vec::new())
+        Program::new(Source::Onnx(model), inputs, None, Vec::new())
     }
 
-    fn new(source: Source, inputs: Vec<ProgramInput>, mistakes: Vec<Error>) -> Program {
-        Program { source, inputs, mistakes, built: Mutex::default(), checked: Mutex::default() }
+    fn new(
+        source: Source,
+        inputs: Vec<ProgramInput>,
+        wide: Option<Vec<ProgramInput>>,
+        mistakes: Vec<Error>,
+    ) -> Program {
+        let wide = wide.unwrap_or_else(|| inputs.clone());
+        Program { source, inputs, wide, mistakes, built: Mutex::default(), checked: Mutex::default() }
     }
 
     fn of(
@@ -94,10 +100,11 @@ impl Program {
         let is_read = dead::remove(&mut model);
         let found = weights::read(&mut archive, &name, &mut model, &is_read, progress);
         let (mut inputs, mut mistakes) = inputs::of(&model);
+        let wide = inputs.clone();
         ranges::narrow(&mut inputs, &model.guards, &|symbol| model.examples.get(symbol).copied());
         mistakes.extend(found.mistakes);
         let source = Source::Exported { model, weights: found.of_inputs, device: Device::CPU };
-        Ok(Program::new(source, inputs, mistakes))
+        Ok(Program::new(source, inputs, Some(wide), mistakes))
     }
 
     /// Gives the program other weights, by their names: those of a safetensors file, of the files of an index,
