@@ -43,22 +43,7 @@ pub(super) fn forward<T: Element<Compute: Convolve>>(
             for (row, &weight) in panel.chunks_exact_mut(kernels.columns).zip(weights) {
                 row[0] = weight;
             }
-            // Rows are computed one after the other, or apart where fewer calls have all positions.
-            let span = patches.span(&block);
-            let is_apart = block.rows * block.columns.div_ceil(kernels.rows) < span.div_ceil(kernels.rows);
-            let (count, length) = if is_apart { (block.rows, block.columns) } else { (1, span) };
-            for row in 0..count {
-                for place in (0..length).step_by(kernels.rows) {
-                    let place = row * patches.row() + place;
-                    let data = sums[place..place + kernels.rows].as_mut_ptr();
-                    let sums = MatrixMut { data, row_stride: 1, column_stride: 0 };
-                    let (left, right) = (patch[place..].as_ptr(), panel.as_ptr());
-                    // SAFETY: the places of a call lie in the patch with each tap, or in the slack at its end.
-                    unsafe {
-                        (kernels.unpacked)([kernels.rows, 1], patches.taps(), left, right, false, sums);
-                    }
-                }
-            }
+            sum_places(kernels, patches, &block, &patch, &panel, &mut sums);
             let start =
                 sample as i64 * of_sample + channel as i64 * of_channel + block.plane as i64 * of_plane;
             let bias = bias.map_or(T::Compute::ZERO, |bias| bias[channel]);
@@ -81,6 +66,34 @@ pub(super) fn forward<T: Element<Compute: Convolve>>(
             );
         }
     });
+}
+
+/// Writes the sum of each place of a block's rows from its first position on. Behind the patch and the sums lie as many elements as
+/// a call of the loop has.
+fn sum_places<C: Convolve>(
+    kernels: &Kernels<C>,
+    patches: &Patches,
+    block: &Block,
+    patch: &[C],
+    panel: &[C],
+    sums: &mut [C],
+) {
+    // Rows are computed one after the other, or apart where fewer calls have all positions.
+    let span = patches.span(block);
+    let is_apart = block.rows * block.columns.div_ceil(kernels.rows) < span.div_ceil(kernels.rows);
+    let (count, length) = if is_apart { (block.rows, block.columns) } else { (1, span) };
+    for row in 0..count {
+        for place in (0..length).step_by(kernels.rows) {
+            let place = row * patches.row() + place;
+            let data = sums[place..place + kernels.rows].as_mut_ptr();
+            let sums = MatrixMut { data, row_stride: 1, column_stride: 0 };
+            let (left, right) = (patch[place..].as_ptr(), panel.as_ptr());
+            // SAFETY: the places of a call lie in the patch with each tap, or in the slack at its end.
+            unsafe {
+                (kernels.unpacked)([kernels.rows, 1], patches.taps(), left, right, false, sums);
+            }
+        }
+    }
 }
 
 /// Writes sums and a bias to a row whose elements are `step` apart.

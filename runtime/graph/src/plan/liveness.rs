@@ -156,12 +156,7 @@ impl BufferAssignment {
             }
         }
         let mut times = Times::new(graph, levels, &liveness.live_ranges);
-        for buffer in cleared {
-            // Elements that a loop leaves there live on.
-            if let Some((_, last)) = liveness.live_ranges[buffer.index()] {
-                times.live_ranges[buffer.index()] = Some((0, times.end_of_level(last)));
-            }
-        }
+        cleared.iter().for_each(|buffer| times.keep(buffer.index(), liveness.live_ranges[buffer.index()]));
         let reuse = Reuse::new(graph, &liveness, times, layouts, levels);
         let count = graph.buffers.len();
         let mut locations: Vec<BufferLocation> = (0..count)

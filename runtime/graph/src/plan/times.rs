@@ -82,9 +82,11 @@ impl<'a> Times<'a> {
         self.starts[level]
     }
 
-    /// The last time of a level.
-    pub fn end_of_level(&self, level: usize) -> usize {
-        self.starts[level + 1] - 1
+    /// Keeps a buffer alive from the start to the end of its last level: elements that a loop leaves there live on.
+    pub fn keep(&mut self, buffer: usize, by_level: Option<Range>) {
+        if let Some((_, last)) = by_level {
+            self.live_ranges[buffer] = Some((0, self.starts[last + 1] - 1));
+        }
     }
 
     /// Goes over a region's nodes from a time on; returns how often, and when, each buffer is mentioned there. Those mentioned
