@@ -60,7 +60,7 @@ macro_rules! programs {
     )*};
 }
 
-programs! { mlp convnet lstm tiny_transformer gpt2_eager_attention }
+programs! { mlp convnet lstm tiny_transformer gpt2_eager_attention statistics }
 
 #[test]
 fn a_run_after_an_update_uses_the_new_parameters() {

@@ -498,7 +498,8 @@ def save_several():
     print("coders", len(coders))
 
 
-def save(name, program, cases):
+def save(name, program, cases, gradients=()):
+    """Saves a program with its results, and these gradients of the sum of squared results of the first case, by name."""
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
     write(name, buffer)
@@ -510,8 +511,14 @@ def save(name, program, cases):
         results = [value for value in tree_leaves(module(*case)) if value is not None]
         for position, value in enumerate(results):
             arrays[f"case{number}.out{position}"] = np.asarray(value.detach() if torch.is_tensor(value) else value)
-    np.savez(os.path.join(HERE, f"{name}.npz"), **arrays)
+    np.savez(os.path.join(HERE, f"{name}.npz"), **arrays, **{f"grad.{key}": value for key, value in gradients})
     print(name, len(cases))
+
+
+def gradients(module, case):
+    """The gradients of the sum of squared results by all parameters."""
+    sum((result * result).sum() for result in module(*case)).backward()
+    return [(name, parameter.grad.numpy()) for name, parameter in module.named_parameters()]
 
 
 def main():
@@ -539,7 +546,8 @@ def main():
     five = [(torch.randn(5, 3),) for _ in range(4)]
     save("narrow", export(Narrow().eval(), five[0]), five)
     images = [(x,) for x in rows((4, 3, 5, 4), (2, 3, 5, 4), (7, 3, 5, 4), (3, 3, 5, 4))]
-    save("statistics", export(Statistics().train(), images[0], dynamic_shapes=(batch,)), images)
+    trained = gradients(Statistics().train(), images[0])
+    save("statistics", export(Statistics().train(), images[0], dynamic_shapes=(batch,)), images, trained)
     save("casts", export(Casts().eval(), pictures[0], dynamic_shapes=(batch, batch)), pictures)
     program = export(Function(on_copies), rows_of_three[0], dynamic_shapes=(({0: Dim.DYNAMIC},),))
     save("on_copies", program.run_decompositions(), rows_of_three)
