@@ -248,6 +248,9 @@ class Statistics(torch.nn.Module):
         super().__init__()
         self.norm = torch.nn.BatchNorm2d(3)
         self.instances = torch.nn.InstanceNorm2d(3, affine=True)
+        # Without shifts, gradients by them are nothing but rounding.
+        for number, parameter in enumerate(self.parameters()):
+            torch.nn.init.constant_(parameter, 0.3 * number - 0.4)
 
     def forward(self, x):
         return torch.relu(self.norm(x)), self.instances(x), self.norm.running_mean + 0, self.norm.running_var + 0
