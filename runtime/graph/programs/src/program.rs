@@ -202,7 +202,8 @@ impl Program {
     /// As [`Program::run`].
     pub fn call<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
         ProgramErrors::of(self.mistakes.clone()).map_err(ProgramErrors::into_error)?;
-        self.check_inputs(&self.inputs, inputs)?;
+        let checked = self.check_inputs(&self.inputs, inputs);
+        checked.or_else(|error| self.check_inputs(&self.wide, inputs).map_err(|_| error))?;
         self.replay(inputs)
     }
 
