@@ -177,8 +177,7 @@ pub(crate) fn way<T: Borrow<Tensor>>(
             agreed.add(shapes);
             return Way::General;
         }
-        Ok(Traced::Graph(exact)) => Some(Arc::new(exact.optimize(&Passes::all().frozen()))),
-        Ok(Traced::Lacking(_)) => None,
+        Ok(traced) => traced.optimised(),
         Err(errors) => return Way::Mistakes(errors),
     };
     others.add(shapes, graph);
@@ -211,10 +210,7 @@ impl Others {
         if let Some(known) = self.known(shapes) {
             return Ok(known);
         }
-        let graph = match trace_at(&Replaying::new(source), inputs, shapes, source.device())? {
-            Traced::Graph(graph) => Some(Arc::new(graph.optimize(&Passes::all().frozen()))),
-            Traced::Lacking(_) => None,
-        };
+        let graph = trace_at(&Replaying::new(source), inputs, shapes, source.device())?.optimised();
         self.add(shapes.clone(), graph.clone());
         Ok(graph)
     }
@@ -291,6 +287,16 @@ pub(crate) enum Traced {
     Graph(Box<Graph>),
     /// The first node or input that needs elements.
     Lacking(String),
+}
+
+impl Traced {
+    /// The graph after its passes; `None` without one.
+    fn optimised(&self) -> Option<Arc<Graph>> {
+        match self {
+            Traced::Graph(graph) => Some(Arc::new(graph.optimize(&Passes::all().frozen()))),
+            Traced::Lacking(_) => None,
+        }
+    }
 }
 
 /// Traces a replay.

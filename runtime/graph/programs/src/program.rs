@@ -246,8 +246,11 @@ impl Program {
                     match form::way(&self.source, &self.inputs, general, (agreed, others), inputs) {
                         Way::General => {}
                         Way::Other(error) => return self.run_other(graph, others, inputs, error),
-                        // The graph may say which condition on sizes does not hold.
-                        Way::Mistakes(errors) => return graph.run(inputs).and(Err(errors.into_error())),
+                        // The graph may say which condition on sizes does not hold; one that writes weights must not run.
+                        Way::Mistakes(errors) if form::written(graph).is_empty() => {
+                            return graph.run(inputs).and(Err(errors.into_error()));
+                        }
+                        Way::Mistakes(errors) => return Err(errors.into_error()),
                     }
                 }
                 graph.run(inputs).or_else(|error| match error.is_of_other_sizes() {

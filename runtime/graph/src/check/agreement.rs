@@ -6,9 +6,9 @@
 use opsmith_runtime::error::Error;
 use opsmith_runtime::infer::symbolic::{Bindings, Size};
 
-use crate::ir::{Argument, BufferKind, Graph, Moving, Node, NodeKind, Region, SymbolSource};
+use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, SymbolSource};
 use crate::plan::bind::argument;
-use crate::trace::compare::contents_equal;
+use crate::trace::compare::{contents_equal, kinds_equal};
 
 impl Graph {
     /// Whether the graph makes the calls of another trace of its function, at the sizes of that one's inputs.
@@ -41,13 +41,8 @@ impl Graph {
 
     /// The graph that runs at some shapes of inputs.
     fn variant_of(&self, shapes: &[Vec<i64>]) -> &Graph {
-        let fits = self.variants.iter().find(|variant| match self.source(variant.symbol) {
-            SymbolSource::Input { input, dim } => {
-                shapes.get(input).and_then(|shape| shape.get(dim)) == Some(&variant.value)
-            }
-            SymbolSource::Node { .. } | SymbolSource::Derived => false,
-        });
-        fits.map_or(self, |variant| variant.graph.variant_of(shapes))
+        let variant = self.variant_where(|input, dim| shapes.get(input)?.get(dim).copied());
+        variant.map_or(self, |variant| variant.variant_of(shapes))
     }
 }
 
@@ -87,34 +82,23 @@ impl Sides<'_> {
     }
 
     fn node(&self, a: &Node, b: &Node) -> bool {
-        let regions = |a: &Region, b: &Region| self.nodes(&a.nodes, &b.nodes);
-        let same = match (&a.kind, &b.kind) {
-            (NodeKind::Call { op, compute }, NodeKind::Call { op: other, compute: dtype }) => {
-                std::ptr::eq(*op, *other) && compute == dtype
-            }
-            (NodeKind::View { op }, NodeKind::View { op: other }) => std::ptr::eq(*op, *other),
-            (NodeKind::Copy, NodeKind::Copy) | (NodeKind::Add, NodeKind::Add) => true,
-            (NodeKind::Cond { branches: a }, NodeKind::Cond { branches: b }) => {
-                a.iter().zip(b.iter()).all(|(a, b)| regions(a, b))
-            }
+        let scans = match (&a.kind, &b.kind) {
             (
-                NodeKind::While { condition, predicate, body },
-                NodeKind::While { condition: other, predicate: tensor, body: nodes },
-            ) => predicate == tensor && regions(condition, other) && regions(body, nodes),
-            (
-                NodeKind::Scan { length, moving, body },
-                NodeKind::Scan { length: other, moving: tensors, body: nodes },
-            ) => self.numbers(length, other) && self.moving(moving, tensors) && regions(body, nodes),
-            _ => false,
+                NodeKind::Scan { length, moving, .. },
+                NodeKind::Scan { length: other, moving: tensors, .. },
+            ) => {
+                self.numbers(length, other)
+                    && moving.iter().zip(tensors).all(|(a, b)| self.numbers(&a.step, &b.step))
+            }
+            _ => true,
         };
+        let (regions, others) = (a.kind.regions(), b.kind.regions());
+        let same = kinds_equal(&a.kind, &b.kind)
+            && scans
+            && regions.iter().zip(&others).all(|(a, b)| self.nodes(&a.nodes, &b.nodes));
         same && a.outs == b.outs
             && a.args.len() == b.args.len()
             && a.args.iter().zip(&b.args).all(|(a, b)| self.arguments(a, b))
-    }
-
-    fn moving(&self, a: &[Moving], b: &[Moving]) -> bool {
-        let same = |(a, b): (&Moving, &Moving)| a.tensor == b.tensor && self.numbers(&a.step, &b.step);
-        a.len() == b.len() && a.iter().zip(b).all(same)
     }
 
     /// Whether two numbers are equal, or depend on elements both.

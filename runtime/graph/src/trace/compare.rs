@@ -23,7 +23,7 @@ pub(crate) fn contents_equal(a: &Storage, b: &Storage) -> bool {
 }
 
 /// Whether two nodes do the same, apart from their arguments.
-pub(crate) fn kinds_equal(a: &NodeKind<i64>, b: &NodeKind<i64>) -> bool {
+pub(crate) fn kinds_equal<N>(a: &NodeKind<N>, b: &NodeKind<N>) -> bool {
     match (a, b) {
         (NodeKind::Call { op: a, compute: x }, NodeKind::Call { op: b, compute: y }) => {
             std::ptr::eq(*a, *b) && x == y

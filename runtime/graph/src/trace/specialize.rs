@@ -135,11 +135,13 @@ impl Graph {
 
     /// The variant for some inputs.
     pub(crate) fn variant_for<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Option<&Graph> {
+        self.variant_where(|input, dim| inputs.get(input)?.borrow().shape().get(dim).copied())
+    }
+
+    /// The variant for inputs whose sizes a function gives, by the input's position and the dimension.
+    pub(crate) fn variant_where(&self, size: impl Fn(usize, usize) -> Option<i64>) -> Option<&Graph> {
         let fits = |variant: &&Variant| match self.source(variant.symbol) {
-            SymbolSource::Input { input, dim } => {
-                inputs.get(input).and_then(|input| input.borrow().shape().get(dim).copied())
-                    == Some(variant.value)
-            }
+            SymbolSource::Input { input, dim } => size(input, dim) == Some(variant.value),
             SymbolSource::Node { .. } | SymbolSource::Derived => false,
         };
         self.variants.iter().find(fits).map(|variant| &variant.graph)

@@ -94,7 +94,7 @@ fn find(terms: &[Term], sum: i64, left: &mut usize) -> bool {
 }
 
 impl Replay<'_> {
-    /// Calls an operator, and updates the statistics that it is given if it is told to.
+    /// Calls an operator, with an update of the statistics among its arguments if another argument asks for it.
     pub(super) fn update(
         &self,
         statistics: Statistics,
