@@ -302,7 +302,7 @@ macro_rules! accessors {
             pub fn $name(self) -> $ty {
                 match self {
                     Arg::$variant(value) => value,
-                    other => wrong_variant(stringify!($variant), other),
+                    other => wrong_variant(stringify!($variant), other.kind()),
                 }
             }
         )*}
@@ -311,8 +311,8 @@ macro_rules! accessors {
 
 #[cold]
 #[track_caller]
-fn wrong_variant(expected: &str, got: Arg<'_>) -> ! {
-    panic!("generated code expected {expected}, the dispatcher passed {}", got.kind())
+fn wrong_variant(expected: &str, got: &str) -> ! {
+    panic!("generated code expected {expected}, the dispatcher passed {got}")
 }
 
 accessors! {
@@ -361,8 +361,8 @@ impl<'a> Arg<'a> {
     #[track_caller]
     pub fn lists<T: ListItem>(self) -> &'a Lists<T> {
         match self {
-            Arg::Lists(lists) => T::of(lists).unwrap_or_else(|| wrong_variant(T::KIND.lists(), self)),
-            other => wrong_variant(T::KIND.lists(), other),
+            Arg::Lists(lists) => T::of(lists).unwrap_or_else(|| wrong_variant(T::KIND.lists(), self.kind())),
+            other => wrong_variant(T::KIND.lists(), other.kind()),
         }
     }
 

@@ -9,7 +9,9 @@ mod memory;
 mod methods;
 mod tracing;
 
-pub use memory::{Workspace, add, bytes_of, clear, convert, make_valid, read_one, reserve, run_kernel};
+pub use memory::{
+    Workspace, add, bytes_of, clear, convert, make_valid, read_one, reserve, run_kernel, with_one_shape,
+};
 pub use methods::{
     ArgumentInternals, GeneratorInternals, GradientInternals, KernelInternals, OperatorInternals,
     StorageInternals, TensorInternals,

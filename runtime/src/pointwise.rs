@@ -51,31 +51,35 @@ pub(crate) fn refuse_other_shape(index: usize, input: &Tensor, out: &Tensor) -> 
     .with_help("inference gives the output the shape that all inputs broadcast to"))
 }
 
-/// The addresses and the number of elements, if all operands have those of the loop's types in the same order in memory, one
-/// after the other, which needs no plan; `alike` says that they have one shape.
+/// The number of elements, if all operands have those of the loop's types in the same order in memory, one after the other,
+/// which needs no plan; their addresses are written to `pointers`. `alike` says that they have one shape.
 #[inline(always)]
 fn natural<const N: usize>(
     operands: &[&Tensor; N],
     dtypes: &[DType; N],
     alike: bool,
-) -> Option<([*mut u8; MAX_OPERANDS], usize)> {
-    let (sizes, numel) = (operands[0].shape(), operands[0].numel());
-    let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+    pointers: &mut [*mut u8; MAX_OPERANDS],
+) -> Option<usize> {
+    let out = operands[0].run()?;
     for index in 0..N {
         let tensor = operands[index];
         if tensor.dtype() != dtypes[index] {
             return None;
         }
-        pointers[index] = tensor.start_of_row()?;
-        let fits = alike
-            || index == 0
-            || same_sizes(tensor.shape(), sizes)
-            || tensor.numel() == numel && broadcasts(tensor.shape(), sizes);
-        if !fits {
+        let run = if index == 0 { out } else { tensor.run()? };
+        pointers[index] = run.start;
+        if !(alike || index == 0 || run.numel == out.numel && follows(run.sizes, out.sizes)) {
             return None;
         }
     }
-    Some((pointers, numel as usize))
+    Some(out.numel as usize)
+}
+
+/// Whether as many elements of one shape are those of another in the same order.
+#[inline(always)]
+fn follows(sizes: &[i64], of: &[i64]) -> bool {
+    // With as many elements, a shape of one dimension is the other's.
+    of.len() == 1 && sizes.len() <= 1 || same_sizes(sizes, of) || broadcasts(sizes, of)
 }
 
 /// The types of a loop's operands, output first.
@@ -110,11 +114,11 @@ fn run<const N: usize>(
         clear_zero_division();
     }
     let operands = call.operands_of_any_dtype(inputs)?;
-    let writing = call.writing();
-    if let Some((pointers, length)) = natural(&operands, &types.dtypes, call.has_one_shape()) {
+    let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+    if let Some(length) = natural(&operands, &types.dtypes, call.has_one_shape(), &mut pointers) {
         // SAFETY: each operand has as many elements of the loop's types, and they have no other writer while the call
-        // lives; no view has those of the output, nor gets them while the loop runs. An input that shares memory with
-        // the output is the same elements.
+        // lives; no view has those of the output, nor gets them while the loop runs, whose function has no access to the
+        // call. An input that shares memory with the output is the same elements.
         unsafe {
             if length > CHUNK && !types.integers {
                 run_in_threads(&pointers, &types.dtypes, length, body);
@@ -134,7 +138,6 @@ fn run<const N: usize>(
             for_each_rows(&operands, blocks.area(), Visit::InThreads(&run))?;
         }
     }
-    drop(writing);
     // Only a `bool` can be left without a value.
     if types.dtypes[0] == DType::Bool {
         call.note_filled();

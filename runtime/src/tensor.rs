@@ -31,6 +31,15 @@ use new::NewTensor;
 #[derive(Clone)]
 pub struct Tensor(Shared<Inner>);
 
+/// The elements of a tensor whose elements lie one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    /// Address of the first, as [`Tensor::data_ptr`].
+    pub start: *mut u8,
+    pub sizes: &'a [i64],
+    pub numel: i64,
+}
+
 /// A handle that does not keep its tensor alive.
 #[derive(Clone)]
 pub struct WeakTensor(Option<WeakShared<Inner>>);
@@ -180,11 +189,12 @@ impl Tensor {
         self.body().start(self.0.dtype.size())
     }
 
-    /// Address of the first element, as [`Tensor::data_ptr`], if the elements lie one after the other.
+    /// The elements, if they lie one after the other.
     #[inline]
-    pub(crate) fn start_of_row(&self) -> Option<*mut u8> {
+    pub(crate) fn run(&self) -> Option<Run<'_>> {
         let body = self.body();
-        body.contiguous.then(|| body.start(self.0.dtype.size()))
+        let start = || body.start(self.0.dtype.size());
+        body.contiguous.then(|| Run { start: start(), sizes: &body.layout.sizes, numel: body.numel })
     }
 
     /// A view: another layout of the same storage. `autograd` adds its edge.

@@ -4,7 +4,7 @@
 
 use super::linalg::innermost::{Blocked, Kernels};
 use super::{
-    attention, convolution, factor, fft, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles,
+    attention, convolution, distance, factor, fft, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles,
 };
 
 /// Where a size stands, and how many elements it is.
@@ -13,6 +13,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("attention::ROWS", attention::ROWS),
     ("by_columns::BLOCK", convolution::BLOCK),
     ("patch::PATCH", convolution::PATCH),
+    ("norm::LANES", distance::norm::LANES),
     ("factor::BLOCK", factor::BLOCK),
     ("matrix::LANES", factor::matrix::LANES),
     ("few::FEW", linalg::few::FEW),
@@ -77,7 +78,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 15] = [
+    const OTHERS: [&str; 16] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -93,6 +94,7 @@ mod tests {
         "convolution::TOGETHER",
         "singular::PASSES",
         "plan::MOST_PASSES",
+        "sampler::PLACES",
     ];
 
     #[test]

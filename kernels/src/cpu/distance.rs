@@ -3,15 +3,20 @@
 //! `p` is a number from 0 on: 0 counts the columns that differ, 1 sums their distances, 2 is Euclid's
 //! distance, infinity takes the largest.
 
+pub(super) mod norm;
+
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::contiguous_strides;
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
+use super::copy::with_slice;
 use super::float::Float;
+use super::simd;
 use super::strides::{broadcast_strides, expect_operand, expect_sizes};
-use crate::math::{abs, maximum, pow, sgn, sqrt};
+use norm::{Blocked, LANES, Norm};
 
 /// The distance of every row of `x1` to every row of `x2`; dimensions before the last two broadcast.
 ///
@@ -26,12 +31,46 @@ pub fn cdist_forward<T: Element<Compute: Float>>(
     let norm = Norm::new(p)?;
     let pairs = Pairs::new(x1.sizes(), x2.sizes(), out.sizes())?;
     let (a, b) = (elements(&x1), elements(&x2));
-    let distances: Scratch<T> = pairs
-        .iter()
-        .map(|[first, second]| norm.distance::<T::Compute>(pairs.row(&a, first), pairs.row(&b, second)))
-        .map(T::from_compute)
-        .collect();
-    out.write(distances)
+    let others = Blocked::new(&b, pairs.columns, pairs.width);
+    let lines: Scratch<[i64; 2]> = pairs.lines().collect();
+    with_slice(&mut out, |out| {
+        let target = Shared(out.as_mut_ptr());
+        let units = lines.len() * others.blocks;
+        parallel::for_each_range(units, (CHUNK / (LANES * pairs.width.max(1))).max(1), |range| {
+            for unit in range {
+                let (line, block) = (unit / others.blocks, unit % others.blocks);
+                let [first, second] = lines[line];
+                let matrix = second as usize / pairs.columns * others.blocks;
+                let count = LANES.min(pairs.columns - block * LANES);
+                // SAFETY: the distances of a line lie in `out`, and each block of them has one thread.
+                let target = unsafe {
+                    let start = target.at((line * pairs.columns + block * LANES) as i64);
+                    std::slice::from_raw_parts_mut(start, count)
+                };
+                let row = pairs.row(&a, first);
+                write_distances(&others, norm, row, matrix + block, |lane, distance| {
+                    if let Some(place) = target.get_mut(lane) {
+                        *place = T::from_compute(distance);
+                    }
+                });
+            }
+        });
+    })
+}
+
+/// Calls `write` with the lane and the distance of each row of a block.
+fn write_distances<C: Float>(
+    others: &Blocked<C>,
+    norm: Norm,
+    row: &[C],
+    block: usize,
+    mut write: impl FnMut(usize, C),
+) {
+    let distances = simd::widest(
+        #[inline(always)]
+        || others.distances(norm, row, block),
+    );
+    distances.into_iter().enumerate().for_each(|(lane, distance)| write(lane, distance));
 }
 
 /// The gradient of [`cdist_forward`] for `x1`, broadcast to the result's stack of matrices.
@@ -53,17 +92,35 @@ pub fn cdist_backward<T: Element<Compute: Float>>(
         return out.write(std::iter::repeat(T::default()));
     }
     let mut sizes = Dims::from_slice(grad_output.sizes());
-    let columns = sizes.pop().unwrap_or(0) as usize;
+    sizes.pop();
     sizes.push(pairs.width as i64);
     expect_sizes(out.sizes(), &sizes)?;
     let (a, b) = (elements(&x1), elements(&x2));
+    let (distances, grads) = (cdist.to_contiguous(), grad_output.to_contiguous());
+    let lines: Scratch<[i64; 2]> = pairs.lines().collect();
     let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());
-    let distances = cdist.iter().zip(grad_output.iter());
-    for (number, ([first, second], (distance, grad))) in pairs.iter().zip(distances).enumerate() {
-        let target = &mut sums[number / columns * pairs.width..][..pairs.width];
-        let (a, b) = (pairs.row(&a, first), pairs.row(&b, second));
-        norm.add_gradient(a, b, distance.to_compute(), grad.to_compute(), target);
-    }
+    let target = Shared(sums.as_mut_ptr());
+    let chunk = (CHUNK / (pairs.columns * pairs.width)).max(1);
+    parallel::for_each_range(lines.len(), chunk, |range| {
+        for line in range {
+            let [first, second] = lines[line];
+            // SAFETY: the sums of a line lie in `sums`, and each line has one thread.
+            let sums = unsafe {
+                std::slice::from_raw_parts_mut(target.at((line * pairs.width) as i64), pairs.width)
+            };
+            let of_line = line * pairs.columns..(line + 1) * pairs.columns;
+            simd::widest_over::<T, _>(
+                #[inline(always)]
+                || {
+                    let rows = (second..).zip(distances[of_line.clone()].iter().zip(&grads[of_line]));
+                    for (other, (distance, grad)) in rows {
+                        let (distance, grad) = (distance.to_compute(), grad.to_compute());
+                        norm.add_gradient(pairs.row(&a, first), pairs.row(&b, other), distance, grad, sums);
+                    }
+                },
+            );
+        }
+    });
     out.write(sums.into_iter().map(T::from_compute))
 }
 
@@ -79,10 +136,30 @@ pub fn pdist_forward<T: Element<Compute: Float>>(
     let norm = Norm::new(p)?;
     let (count, width) = matrix(self_.sizes())?;
     let rows = elements(&self_);
-    let row = |number: usize| &rows[number * width..][..width];
     expect_sizes(out.sizes(), &[(count * count.saturating_sub(1) / 2) as i64])?;
-    let pairs = (0..count).flat_map(|first| (first + 1..count).map(move |second| (first, second)));
-    out.write(pairs.map(|(first, second)| T::from_compute(norm.distance(row(first), row(second)))))
+    let others = Blocked::new(&rows, count, width);
+    with_slice(&mut out, |out| {
+        let target = Shared(out.as_mut_ptr());
+        parallel::for_each_range(count, (CHUNK / (count * width).max(1)).max(1), |range| {
+            for first in range {
+                // The rows before this one have their distances to the ones after them.
+                let before = first * (2 * count - first - 1) / 2;
+                let row = &rows[first * width..][..width];
+                for block in (first + 1) / LANES..others.blocks {
+                    write_distances(&others, norm, row, block, |lane, distance| {
+                        let second = block * LANES + lane;
+                        if first < second && second < count {
+                            // SAFETY: the pair has this place in `out`, and each first row has one thread.
+                            unsafe {
+                                let place = target.at((before + second - first - 1) as i64);
+                                *place = T::from_compute(distance);
+                            }
+                        }
+                    });
+                }
+            }
+        });
+    })
 }
 
 /// The gradient of [`pdist_forward`].
@@ -133,62 +210,13 @@ pub(crate) fn check_norm(p: f64) -> Result<()> {
     Norm::new(p).map(drop)
 }
 
-/// Which distance.
-#[derive(Clone, Copy)]
-struct Norm(f64);
-
-impl Norm {
-    fn new(p: f64) -> Result<Norm> {
-        if p >= 0.0 {
-            return Ok(Norm(p));
-        }
-        Err(Error::value(format!("there is no {p}-norm")).with_help("p is a number from 0 on, or infinity"))
-    }
-
-    fn distance<C: Float>(self, a: &[C], b: &[C]) -> C {
-        let differences = a.iter().zip(b).map(|(&a, &b)| abs(a - b));
-        match self.0 {
-            0.0 => differences.map(|d| if d == C::ZERO { C::ZERO } else { C::ONE }).sum(),
-            1.0 => differences.sum(),
-            2.0 => sqrt(differences.map(|d| d * d).sum::<C>()),
-            f64::INFINITY => differences.fold(C::ZERO, maximum),
-            p => pow(differences.map(|d| pow(d, C::of(p))).sum::<C>(), C::of(1.0 / p)),
-        }
-    }
-
-    /// Adds the contribution of one distance to another row to a row's gradient.
-    fn add_gradient<C: Float>(self, a: &[C], b: &[C], distance: C, grad: C, sums: &mut [C]) {
-        if distance == C::ZERO {
-            return;
-        }
-        // The distance that the caller has may be rounded; the difference that decided it is not.
-        let largest = match self.0 {
-            f64::INFINITY => a.iter().zip(b).map(|(&a, &b)| abs(a - b)).fold(C::ZERO, maximum),
-            _ => distance,
-        };
-        for ((&a, &b), sum) in a.iter().zip(b).zip(sums) {
-            let difference = a - b;
-            let slope = match self.0 {
-                0.0 => C::ZERO,
-                // A distance of NaN has no slope either.
-                1.0 if !difference.equal(difference) => difference,
-                1.0 => sgn(difference),
-                2.0 => difference / distance,
-                f64::INFINITY if abs(difference) == largest => sgn(difference),
-                f64::INFINITY => C::ZERO,
-                // Below 1 the slope at equal columns is infinite; they contribute nothing.
-                p if p < 1.0 && difference == C::ZERO => C::ZERO,
-                p => sgn(difference) * pow(abs(difference) / distance, C::of(p - 1.0)),
-            };
-            *sum = *sum + grad * slope;
-        }
-    }
-}
-
-/// The pairs of rows of two stacks of matrices, as numbers of rows in row-major order.
+/// The pairs of rows of two stacks of matrices, as numbers of rows in row-major order: lines of a row of the first stack
+/// and all rows of a matrix of the second.
 pub(crate) struct Pairs {
-    axes: Axes<2>,
+    lines: Axes<2>,
     width: usize,
+    /// Rows of a matrix of the second stack.
+    columns: usize,
 }
 
 impl Pairs {
@@ -215,13 +243,15 @@ impl Pairs {
         let of_second = numbers(&x2[..x2.len() - 1]);
         let mut strides1 = broadcast_strides(first, &of_first[..first.len()], batch)?;
         let mut strides2 = broadcast_strides(second, &of_second[..second.len()], batch)?;
-        strides1.extend([1, 0]);
-        strides2.extend([0, 1]);
-        Ok(Pairs { axes: axes(sizes, [&strides1, &strides2], |_| true), width: *width1 as usize })
+        strides1.push(1);
+        strides2.push(0);
+        let lines = axes(&sizes[..sizes.len() - 1], [&strides1, &strides2], |_| true);
+        Ok(Pairs { lines, width: *width1 as usize, columns: *out2 as usize })
     }
 
-    fn iter(&self) -> Walk<&[Axis<2>], 2> {
-        Walk::new(&self.axes)
+    /// The number of the row of the first stack, and that of the first row of the second, for each line.
+    fn lines(&self) -> Walk<&[Axis<2>], 2> {
+        Walk::new(&self.lines)
     }
 
     fn row<'a, C>(&self, elements: &'a [C], number: i64) -> &'a [C] {

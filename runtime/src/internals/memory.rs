@@ -102,6 +102,17 @@ pub unsafe fn run_kernel(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     unsafe { dispatch::run_prepared(kernel, call) }
 }
 
+/// The call with tensors of one shape, so that loops need not compare them.
+///
+/// # Safety
+/// Every tensor of the arguments and every output has the same shape.
+#[inline]
+#[must_use]
+pub unsafe fn with_one_shape(call: KernelCall<'_>) -> KernelCall<'_> {
+    // SAFETY: the caller's promise.
+    unsafe { call.with_one_shape() }
+}
+
 /// A block of host memory from the tensors' cache, initialised to arbitrary bytes and aligned as tensors are.
 pub struct Workspace(Block);
 

@@ -5,8 +5,10 @@
 
 mod sampler;
 
+use opsmith_runtime::parallel::Shared;
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
+use super::copy::with_slice;
 use super::float::Float;
 use super::rounded::Rounded;
 use sampler::{Sampler, Taps};
@@ -46,15 +48,17 @@ pub fn grid_sampler_2d_slope<T: Element<Compute: Float>>(
     let (modes, sizes) = ((interpolation_mode, padding_mode, align_corners), out.sizes());
     let sampler = Sampler::new(input.sizes(), grid.sizes(), sizes, modes)?;
     let (images, places) = (elements(&input), elements(&grid));
-    let mut result = Scratch::filled(T::default(), out.numel());
-    sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
-        for channel in 0..sampler.channels {
-            let image = &images[sampler.image(sample, channel)..];
-            let sum = sampler.read(image, taps, across as usize, down as usize);
-            result[sampler.plane(sample, channel) + number] = Rounded::to_element(sum);
-        }
-    });
-    out.write(result)
+    with_slice(&mut out, |out| {
+        let target = Shared(out.as_mut_ptr());
+        sampler.for_each_place_in_threads(&places, |sample, number, taps: &Taps<T>| {
+            let reader = sampler.reader(taps, [across as usize, down as usize]);
+            for channel in 0..sampler.channels {
+                let value = reader.read(&images[sampler.image(sample, channel)..]).to_element();
+                // SAFETY: the place of each plane lies in `out`, and each place has one thread.
+                unsafe { *target.at((sampler.plane(sample, channel) + number) as i64) = value };
+            }
+        });
+    })
 }
 
 /// The gradient of [`grid_sampler_2d_slope`] for the image.

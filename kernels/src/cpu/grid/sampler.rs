@@ -1,11 +1,16 @@
 //! Which elements of an image a place reads, how much of each, and how that changes with the place.
 
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{Element, Error, Result, Scratch};
+use opsmith_runtime::parallel;
+use opsmith_runtime::{Element, Error, Result};
+use smallvec::SmallVec;
 
 use crate::cpu::float::Float;
 use crate::cpu::rounded::Rounded;
 use crate::cpu::strides::expect_operand;
+
+/// Places of one channel that take a few microseconds.
+const PLACES: usize = 1 << 7;
 
 /// A weight and its derivatives, by order; those of higher orders are zero.
 type Slopes<T> = [Rounded<T>; 4];
@@ -35,7 +40,37 @@ impl<T: Element<Compute: Float>> Tap<T> {
     }
 }
 
-pub(super) type Taps<T> = Scratch<Tap<T>>;
+pub(super) type Taps<T> = SmallVec<[Tap<T>; 16]>;
+
+/// Places along a dimension, and the weight of each.
+type Weights<T> = SmallVec<[(i64, Slopes<T>); 4]>;
+
+/// Images read at one place.
+pub(super) struct Reader<T: Element> {
+    entries: SmallVec<[Entry<T>; 16]>,
+    /// Whether the elements of a line are summed before the lines are.
+    is_by_line: bool,
+}
+
+/// An element that is read, its weight, and that of its line.
+struct Entry<T: Element> {
+    at: usize,
+    line: usize,
+    weight: Rounded<T>,
+    of_line: Rounded<T>,
+}
+
+impl<T: Element<Compute: Float>> Reader<T> {
+    /// The value of an image.
+    pub fn read(&self, image: &[Rounded<T>]) -> Rounded<T> {
+        if !self.is_by_line {
+            return self.entries.iter().map(|entry| image[entry.at] * entry.weight).sum();
+        }
+        let lines = self.entries.chunk_by(|a, b| a.line == b.line);
+        let along = |line: &[Entry<T>]| line.iter().map(|entry| entry.weight * image[entry.at]).sum();
+        lines.map(|line| line[0].of_line * along(line)).sum()
+    }
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Interpolation {
@@ -109,28 +144,20 @@ impl Sampler {
         })
     }
 
-    /// The value of an image at a place, with the weights' derivatives of the given orders.
+    /// Reads images at a place, with the weights' derivatives of the given orders.
     ///
     /// Bicubic interpolation goes line by line, and then from line to line.
-    pub fn read<T: Element<Compute: Float>>(
-        &self,
-        image: &[Rounded<T>],
-        taps: &Taps<T>,
-        across: usize,
-        down: usize,
-    ) -> Rounded<T> {
-        if self.interpolation != Interpolation::Bicubic {
-            return taps.iter().map(|tap| image[tap.at] * tap.slope(across, down)).sum();
-        }
+    pub fn reader<T: Element<Compute: Float>>(&self, taps: &Taps<T>, orders: [usize; 2]) -> Reader<T> {
+        let [across, down] = orders;
+        let is_by_line = self.interpolation == Interpolation::Bicubic;
         let slope = |slopes: &Slopes<T>, order: usize| slopes.get(order).copied().unwrap_or(Rounded::of(0.0));
-        let lines = taps.chunk_by(|a, b| a.line == b.line);
-        lines
-            .map(|line| {
-                let along: Rounded<T> =
-                    line.iter().map(|tap| slope(&tap.across, across) * image[tap.at]).sum();
-                slope(&line[0].down, down) * along
-            })
-            .sum()
+        let entry = |tap: &Tap<T>| Entry {
+            at: tap.at,
+            line: tap.line,
+            weight: if is_by_line { slope(&tap.across, across) } else { tap.slope(across, down) },
+            of_line: slope(&tap.down, down),
+        };
+        Reader { entries: taps.iter().map(entry).collect(), is_by_line }
     }
 
     /// Places of a sample.
@@ -154,15 +181,33 @@ impl Sampler {
         places: &[Rounded<T>],
         mut body: impl FnMut(usize, usize, &Taps<T>),
     ) {
-        let mut taps = Scratch::with_capacity(16);
-        for (place, pair) in places.chunks_exact(2).enumerate() {
-            taps.clear();
-            self.taps(pair[1], pair[0], &mut taps);
-            body(place / self.places().max(1), place % self.places().max(1), &taps);
-        }
+        (0..places.len() / 2).for_each(|place| self.visit(places, place, &mut body));
     }
 
-    fn taps<T: Element<Compute: Float>>(&self, down: Rounded<T>, across: Rounded<T>, taps: &mut Taps<T>) {
+    /// As [`for_each_place`](Self::for_each_place), in several threads if that is faster.
+    pub fn for_each_place_in_threads<T: Element<Compute: Float>>(
+        &self,
+        places: &[Rounded<T>],
+        body: impl Fn(usize, usize, &Taps<T>) + Sync,
+    ) {
+        let chunk = (PLACES / self.channels.max(1)).max(1);
+        parallel::for_each_range(places.len() / 2, chunk, |range| {
+            range.for_each(|place| self.visit(places, place, &mut { &body }));
+        });
+    }
+
+    fn visit<T: Element<Compute: Float>>(
+        &self,
+        places: &[Rounded<T>],
+        place: usize,
+        body: &mut impl FnMut(usize, usize, &Taps<T>),
+    ) {
+        let taps = self.taps(places[2 * place + 1], places[2 * place]);
+        body(place / self.places().max(1), place % self.places().max(1), &taps);
+    }
+
+    fn taps<T: Element<Compute: Float>>(&self, down: Rounded<T>, across: Rounded<T>) -> Taps<T> {
+        let mut taps = Taps::new();
         let y = self.weights(down, 0);
         let x = self.weights(across, 1);
         for (line, &(row, down)) in y.iter().enumerate() {
@@ -173,6 +218,7 @@ impl Sampler {
                 }
             }
         }
+        taps
     }
 
     /// The elements that one number of the grid reads along a dimension, and the weight of each. Elements
@@ -181,7 +227,7 @@ impl Sampler {
         &self,
         number: Rounded<T>,
         dim: usize,
-    ) -> Scratch<(i64, Slopes<T>)> {
+    ) -> Weights<T> {
         let (position, slope) = self.position(number, dim);
         let (zero, one) = (Rounded::of(0.0), Rounded::of(1.0));
         match self.interpolation {
@@ -190,14 +236,14 @@ impl Sampler {
                 let first = position.floor();
                 let part = position - first;
                 let at = index(first);
-                Scratch::from_iter([
+                Weights::from_iter([
                     (at, [first + one - position, -slope, zero, zero]),
                     (at + 1, [part, slope, zero, zero]),
                 ])
             }
             Interpolation::Nearest => {
                 let (position, _) = self.folded(position, slope, dim);
-                Scratch::from_iter([(index(position.round()), [one, zero, zero, zero])])
+                Weights::from_iter([(index(position.round()), [one, zero, zero, zero])])
             }
             Interpolation::Bicubic => {
                 let first = position.floor();
@@ -211,7 +257,7 @@ impl Sampler {
                 let by_number = |[value, first, second, third]: Slopes<T>, slope: Rounded<T>| {
                     [value, first * slope, second * slope * slope, third * slope * slope * slope]
                 };
-                Scratch::from_iter([
+                Weights::from_iter([
                     (element(-1.0), by_number(cubic_far(part + one), slope)),
                     (element(0.0), by_number(cubic_near(part), slope)),
                     (element(1.0), by_number(cubic_near(one - part), -slope)),

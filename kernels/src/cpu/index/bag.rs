@@ -1,17 +1,22 @@
 //! Sums, means and maxima of rows of a table, a *bag* of indices at a time.
 
+use std::ops::Range;
+
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
+use crate::cpu::simd;
 use crate::cpu::strides::{expect_operand, expect_sizes};
 
 /// The bags, and which rows are in them.
 struct Bags {
     /// The bag of each index.
     of_index: Scratch<i64>,
-    count: usize,
+    /// The first index of each bag.
+    starts: Scratch<usize>,
 }
 
 impl Bags {
@@ -32,11 +37,18 @@ impl Bags {
             return Err(Error::value(format!("{indices} indices are in no bag"))
                 .with_help("give an offset for each bag, and the end of the last one if it is included"));
         }
-        let mut of_index = Scratch::filled(0, indices);
-        for (bag, &start) in (0..).zip(&offsets[..count]) {
-            of_index[start as usize..].fill(bag);
+        let starts: Scratch<usize> = offsets[..count].iter().map(|&start| start as usize).collect();
+        let mut bags = Bags { of_index: Scratch::filled(0, indices), starts };
+        for bag in 0..count {
+            let range = bags.indices(bag);
+            bags.of_index[range].fill(bag as i64);
         }
-        Ok(Bags { of_index, count })
+        Ok(bags)
+    }
+
+    /// The indices of a bag.
+    fn indices(&self, bag: usize) -> Range<usize> {
+        self.starts[bag]..self.starts.get(bag + 1).copied().unwrap_or(self.of_index.len())
     }
 }
 
@@ -64,40 +76,98 @@ pub fn embedding_bag<T: Element<Compute: Ordered>>(
     let (rows, width) = rows_and_width(weight.sizes(), mode)?;
     let factors = factors(&per_sample_weights, &indices, mode)?;
     let bags = Bags::new(indices.numel(), &offsets, include_last_offset)?;
-    expect_sizes(out.sizes(), &[bags.count as i64, width])?;
-    let width = width as usize;
-    let table = weight.to_contiguous();
-    let mut sums = Scratch::filled(T::Compute::ZERO, bags.count * width);
-    let mut counts = Scratch::filled(0, bags.count);
-    let mut origins = Scratch::filled(0, if mode == 2 { sums.len() } else { bags.count });
-    for (at, index) in indices.iter().enumerate() {
-        let row = checked(index, rows, 0)? as usize * width;
-        if index == padding_idx {
-            continue;
+    let count = bags.starts.len();
+    expect_sizes(out.sizes(), &[count as i64, width])?;
+    let (width, table) = (width as usize, weight.to_contiguous());
+    let indices: Scratch<i64> = indices.iter().collect();
+    let rows_of_indices = indices.iter().map(|index| checked(*index, rows, 0).map(|row| row as usize));
+    let rows_of_indices = rows_of_indices.collect::<Result<Scratch<usize>>>()?;
+    let mut sums = Scratch::filled(T::Compute::ZERO, count * width);
+    let mut counts = Scratch::filled(0, count);
+    let mut origins = Scratch::filled(0, if mode == 2 { sums.len() } else { count });
+    let (to_sums, to_counts) = (Shared(sums.as_mut_ptr()), Shared(counts.as_mut_ptr()));
+    let to_origins = Shared(origins.as_mut_ptr());
+    let elements = indices.len() / count.max(1) * width;
+    parallel::for_each_range(count, (CHUNK / elements.max(1)).max(1), |bags_of_thread| {
+        for bag in bags_of_thread {
+            let seen = bags.indices(bag).filter(|&at| indices[at] != padding_idx);
+            let entries = seen.map(|at| (rows_of_indices[at], factors.as_ref().map(|factors| factors[at])));
+            // SAFETY: the sums, the number and the origins of a bag lie in the buffers, and each bag has one thread. There
+            // are origins for each sum if the mode is the maximum.
+            let (sums, size, origins) = unsafe {
+                let start = (bag * width) as i64;
+                let origins = if mode == 2 { (to_origins.at(start), width) } else { (to_origins.at(0), 0) };
+                (
+                    std::slice::from_raw_parts_mut(to_sums.at(start), width),
+                    &mut *to_counts.at(bag as i64),
+                    std::slice::from_raw_parts_mut(origins.0, origins.1),
+                )
+            };
+            *size = match mode {
+                2 => take_largest(&table, entries.map(|(row, _)| row), sums, origins),
+                _ => add_rows::<T>(&table, entries, mode == 1, sums),
+            };
         }
-        let bag = bags.of_index[at] as usize;
-        counts[bag] += 1;
-        for column in 0..width {
-            let value = table[row + column].to_compute();
-            let sum = &mut sums[bag * width + column];
-            if mode != 2 {
-                *sum = Arithmetic::add(*sum, Arithmetic::mul(factors[at], value));
-            } else if counts[bag] == 1 || value.gt(*sum) {
-                *sum = value;
-                origins[bag * width + column] = index;
-            }
-        }
-    }
-    if mode == 1 {
-        for (sums, &count) in sums.chunks_mut(width.max(1)).zip(&counts) {
-            let count = T::Compute::from_scalar(Scalar::Int(count.max(1)));
-            sums.iter_mut().for_each(|sum| *sum = Arithmetic::div(*sum, count));
-        }
-    }
+    });
     out.write(sums.into_iter().map(T::from_compute))?;
     offset2bag.write(bags.of_index)?;
     bag_size.write(counts.into_iter().map(|count| if mode == 0 { 0 } else { count }))?;
     max_indices.write(origins)
+}
+
+/// Adds rows of the table, each times its factor, and divides by their number for a mean. Returns the number of rows.
+fn add_rows<T: Element<Compute: Arithmetic>>(
+    table: &[T],
+    entries: impl Iterator<Item = (usize, Option<T::Compute>)>,
+    is_mean: bool,
+    sums: &mut [T::Compute],
+) -> i64 {
+    let width = sums.len();
+    simd::widest_over::<T, _>(
+        #[inline(always)]
+        || {
+            let mut count = 0;
+            for (row, factor) in entries {
+                let row = &table[row * width..][..width];
+                match factor {
+                    Some(factor) => sums.iter_mut().zip(row).for_each(|(sum, element)| {
+                        *sum = Arithmetic::add(*sum, Arithmetic::mul(factor, element.to_compute()));
+                    }),
+                    None => sums.iter_mut().zip(row).for_each(|(sum, element)| {
+                        *sum = Arithmetic::add(*sum, element.to_compute());
+                    }),
+                }
+                count += 1;
+            }
+            if is_mean {
+                let divisor = T::Compute::from_scalar(Scalar::Int(count.max(1)));
+                sums.iter_mut().for_each(|sum| *sum = Arithmetic::div(*sum, divisor));
+            }
+            count
+        },
+    )
+}
+
+/// The maxima of rows of the table, and the row of each. Returns the number of rows.
+fn take_largest<T: Element<Compute: Ordered>>(
+    table: &[T],
+    rows: impl Iterator<Item = usize>,
+    largest: &mut [T::Compute],
+    origins: &mut [i64],
+) -> i64 {
+    let width = largest.len();
+    let mut count = 0;
+    for row in rows {
+        let elements = &table[row * width..][..width];
+        for ((largest, origin), element) in largest.iter_mut().zip(origins.iter_mut()).zip(elements) {
+            let value = element.to_compute();
+            if count == 0 || value.gt(*largest) {
+                (*largest, *origin) = (value, row as i64);
+            }
+        }
+        count += 1;
+    }
+    count
 }
 
 /// Rows and columns of the table of bags.
@@ -127,16 +197,20 @@ pub(crate) fn check_weights(mode: i64, weights: &[i64], indices: &[i64]) -> Resu
     expect_operand("per_sample_weights", weights, indices)
 }
 
+/// The weights of indices, if there are some.
+///
+/// # Errors
+/// If they do not fit.
 fn factors<T: Element<Compute: Arithmetic>>(
     per_sample_weights: &Option<View<'_, T>>,
     indices: &View<'_, i64>,
     mode: i64,
-) -> Result<Scratch<T::Compute>> {
+) -> Result<Option<Scratch<T::Compute>>> {
     match per_sample_weights {
-        None => Ok(Scratch::filled(T::Compute::ONE, indices.numel())),
+        None => Ok(None),
         Some(factors) => {
             check_weights(mode, factors.sizes(), indices.sizes())?;
-            Ok(factors.iter().map(T::to_compute).collect())
+            Ok(Some(factors.iter().map(T::to_compute).collect()))
         }
     }
 }
@@ -192,12 +266,18 @@ pub fn embedding_bag_dense_backward<T: Element<Compute: Ordered>>(
             let in_bag = if mode == 1 { counts.get(bag).copied().unwrap_or(1).max(1) } else { 1 };
             let uses = if scale_grad_by_freq { uses[index as usize] } else { 1 };
             let divisor = T::Compute::from_scalar(Scalar::Int(in_bag * uses));
-            let factor = Arithmetic::div(factors[at], divisor);
-            for column in 0..width_ {
-                let sum = &mut sums[index as usize * width_ + column];
-                let grad = grads[bag * width_ + column].to_compute();
-                *sum = Arithmetic::add(*sum, Arithmetic::mul(factor, grad));
-            }
+            let weight = factors.as_ref().map_or(T::Compute::ONE, |factors| factors[at]);
+            let factor = Arithmetic::div(weight, divisor);
+            let sums = &mut sums[index as usize * width_..][..width_];
+            let grads = &grads[bag * width_..][..width_];
+            simd::widest_over::<T, _>(
+                #[inline(always)]
+                || {
+                    for (sum, grad) in sums.iter_mut().zip(grads) {
+                        *sum = Arithmetic::add(*sum, Arithmetic::mul(factor, grad.to_compute()));
+                    }
+                },
+            );
         }
     }
     out.write(sums.into_iter().map(T::from_compute))

@@ -9,6 +9,7 @@ mod segments;
 mod tiled;
 
 use std::borrow::Borrow;
+use std::mem::MaybeUninit;
 
 use opsmith_runtime::arg::{Arg, Value, describe_operands};
 use opsmith_runtime::error::{Error, Result, ShapeText};
@@ -288,17 +289,20 @@ fn describe<'a>(
 #[inline]
 fn bare(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     match &step.kind {
-        StepKind::Kernel { kernel, op } => {
+        StepKind::Kernel { kernel, op, one_shape } => {
             let _span = internals::open_span(|| {
                 let node = step.outs.first().map_or(0, |out| out.0);
                 Span::Step { op, node, site: step.site.of_span() }
             });
             let tensor = |id: TensorId| &tensors[id.index()];
-            let (mut few, many): ([Arg<'_>; FEW], Scratch<Arg<'_>>);
+            let mut few = [const { MaybeUninit::<Arg<'_>>::uninit() }; FEW];
+            let many: Scratch<Arg<'_>>;
             let args: &[Arg<'_>] = if step.args.len() <= FEW {
-                few = [Arg::None; FEW];
-                few.iter_mut().zip(&step.args).for_each(|(place, arg)| *place = ready(arg, tensor, lists));
-                &few[..step.args.len()]
+                few.iter_mut().zip(&step.args).for_each(|(place, arg)| {
+                    place.write(ready(arg, tensor, lists));
+                });
+                // SAFETY: as many were written.
+                unsafe { std::slice::from_raw_parts(few.as_ptr().cast(), step.args.len()) }
             } else {
                 many = step.args.iter().map(|arg| ready(arg, tensor, lists)).collect();
                 &many
@@ -313,8 +317,12 @@ fn bare(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
             };
             // SAFETY: tracing inferred the outputs and converted the inputs; the plan's layouts are inside its memory,
             // where an output overlaps an input only if the operator is element-wise; the run has borrowed the
-            // storages.
-            unsafe { internals::run_kernel(*kernel, &KernelCall::new(op, args, outs)) }
+            // storages. The plan compared the shapes, which are those of the tiles of a group, too.
+            unsafe {
+                let call = KernelCall::new(op, args, outs);
+                let call = if *one_shape { internals::with_one_shape(call) } else { call };
+                internals::run_kernel(*kernel, &call)
+            }
         }
         StepKind::Copy => {
             let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };

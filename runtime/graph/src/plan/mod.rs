@@ -16,6 +16,9 @@ pub(crate) mod tiles;
 mod times;
 pub(crate) mod verify;
 
+use std::collections::HashMap;
+
+use opsmith_runtime::DType;
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
@@ -90,6 +93,8 @@ pub(crate) enum StepKind {
     Kernel {
         kernel: Kernel,
         op: &'static OpDef,
+        /// Whether every tensor of the call has one shape.
+        one_shape: bool,
     },
     Copy,
     Add,
@@ -163,6 +168,30 @@ impl Plan {
     }
 }
 
+/// The tensors in arenas, by device and offset in bytes: those that follow each other in the same memory with one layout are one
+/// handle, so that a run reads few of them again and again.
+#[derive(Default)]
+struct InArenas(HashMap<(Device, i64), usize>);
+
+impl InArenas {
+    /// The handle of a tensor of this layout and dtype that is in a plan's list, else a new one, which is the next of the list.
+    fn tensor(
+        &mut self,
+        device: Device,
+        layout: Layout,
+        dtype: DType,
+        tensors: &[Tensor],
+        new: impl FnOnce(Layout) -> Tensor,
+    ) -> Tensor {
+        let place = layout.offset.wrapping_mul(dtype.size() as i64);
+        let before = self.0.insert((device, place), tensors.len()).map(|number| &tensors[number]);
+        match before {
+            Some(tensor) if tensor.dtype() == dtype && *tensor.layout() == layout => tensor.clone(),
+            _ => new(layout),
+        }
+    }
+}
+
 struct Builder<'a> {
     graph: &'a Graph,
     bound: &'a Bound,
@@ -220,6 +249,7 @@ impl Builder<'_> {
                 External { root: *root, tensors: Vec::new(), written: assignment.written[buffer] }
             })
             .collect();
+        let mut in_arenas = InArenas::default();
         for (number, info) in graph.tensors.iter().enumerate() {
             let id = TensorId(number as u32);
             let buffer = info.buffer.index();
@@ -233,7 +263,14 @@ impl Builder<'_> {
             layout.offset += (start / info.dtype.size()) as i64;
             // SAFETY: a buffer is as large as its root, and binding checked that every layout over it lies inside;
             // nodes write elements before others read them, as in the recorded order.
-            self.plan.tensors.push(unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) });
+            let new = |layout| unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) };
+            let tensor = match assignment.locations[buffer] {
+                BufferLocation::Arena { device, .. } => {
+                    in_arenas.tensor(device, layout, info.dtype, &self.plan.tensors, new)
+                }
+                _ => new(layout),
+            };
+            self.plan.tensors.push(tensor);
             let of_result = |buffer: usize| graph.buffers[buffer].root;
             let result = match assignment.locations[buffer] {
                 BufferLocation::Result => Some(of_result(buffer)),
@@ -312,6 +349,16 @@ impl Builder<'_> {
         found
     }
 
+    /// Whether every tensor of a call has one shape.
+    fn has_one_shape(&self, node: &Node) -> bool {
+        let shape = |id: TensorId| self.plan.tensors[id.index()].shape();
+        let Some(first) = node.outs.first().map(|out| shape(*out)) else { return false };
+        let mut same = true;
+        node.outs.iter().for_each(|out| same &= shape(*out) == first);
+        node.args.iter().for_each(|arg| arg.for_each_tensor(|id| same &= shape(id) == first));
+        same
+    }
+
     /// The step of a node; `None` if there is nothing to run.
     fn step(&mut self, node: &Node) -> Result<Option<Step>> {
         let empty =
@@ -326,7 +373,8 @@ impl Builder<'_> {
             NodeKind::Copy | NodeKind::Add if empty => return Ok(None),
             NodeKind::Call { op, compute } => {
                 let device = node.outs.first().map_or(Device::CPU, |out| self.graph.tensor(*out).device);
-                StepKind::Kernel { kernel: op.kernel(device.backend, *compute)?, op }
+                let one_shape = self.has_one_shape(node);
+                StepKind::Kernel { kernel: op.kernel(device.backend, *compute)?, op, one_shape }
             }
             NodeKind::Copy => StepKind::Copy,
             NodeKind::Add => StepKind::Add,

@@ -1,9 +1,7 @@
-//! Outputs without a view: locked while a loop writes them, or never requested by the kernel.
+//! Outputs without a view: written by a loop of the runtime, or never requested by the kernel.
 //!
-//! In: a call, and the runtime's loops that write its first output. Out: exclusive access for the loop, and a valid
-//! value in each `bool`. Must not know kernels.
-
-use std::cell::Cell;
+//! In: a call, and the runtime's loops that write its first output. Out: a valid value in each `bool`. Must not know
+//! kernels.
 
 use opsmith_core::DType;
 
@@ -11,25 +9,7 @@ use super::{KernelCall, LAST};
 use crate::tensor::Tensor;
 use crate::view::Positions;
 
-/// Exclusive access of a loop to the first output.
-pub(crate) struct Writing<'c>(&'c Cell<u64>);
-
-impl Drop for Writing<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.set(self.0.get() & !1);
-    }
-}
-
 impl KernelCall<'_> {
-    /// Marks the first output as handed out while a loop writes it: the function that the loop calls for each element
-    /// could otherwise request a view.
-    #[inline]
-    pub(crate) fn writing(&self) -> Writing<'_> {
-        self.taken.set(self.taken.get() | 1);
-        Writing(&self.taken)
-    }
-
     /// Records that a loop has written the whole first output.
     #[inline]
     pub(crate) fn note_filled(&self) {
