@@ -2,6 +2,8 @@
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 
+use super::vectorised::single;
+
 /// Types with division that rounds: integers and floats.
 ///
 /// An integer divided by zero gives 0, where PyTorch raises an error: an expression cannot fail.
@@ -58,7 +60,7 @@ fn never<T>(_rest: T, _divisor: T) -> bool {
 }
 
 macro_rules! floats {
-    ($($ty:ty),*) => {$(
+    ($($ty:ty: $rest:path),*) => {$(
         impl Division for $ty {
             // Python's float floor division: exact even where the quotient rounds up to an integer.
             #[inline(always)]
@@ -66,7 +68,7 @@ macro_rules! floats {
                 if other == 0.0 {
                     return self / other;
                 }
-                let rest = self % other;
+                let rest = $rest(self, other);
                 let mut quotient = (self - rest) / other;
                 if rest != 0.0 && (other < 0.0) != (rest < 0.0) {
                     quotient -= 1.0;
@@ -83,18 +85,18 @@ macro_rules! floats {
             }
             #[inline(always)]
             fn remainder(self, other: $ty) -> $ty {
-                let rest = self % other;
+                let rest = $rest(self, other);
                 if rest != 0.0 && (other < 0.0) != (rest < 0.0) { rest + other } else { rest }
             }
             #[inline(always)]
             fn fmod(self, other: $ty) -> $ty {
-                self % other
+                $rest(self, other)
             }
         }
     )*};
 }
 
-floats!(f32, f64);
+floats!(f32: single::fmod, f64: std::ops::Rem::rem);
 
 /// The quotient rounded toward minus infinity: `floor_div(-7, 2)` is -4.
 ///

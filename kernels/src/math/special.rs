@@ -67,7 +67,7 @@ impl Special for f32 {
     }
     #[inline]
     fn erfc(self) -> f32 {
-        libm::erfcf(self)
+        vectorised::single::erfc(self)
     }
     #[inline]
     fn erfinv(self) -> f32 {

@@ -60,6 +60,7 @@ fn single_precision() {
         ("acosh", single::acosh, crate::math::acosh, 0.51),
         ("atanh", single::atanh, libm::atanh, 0.51),
         ("erf", single::erf, libm::erf, 2.0),
+        ("erfc", single::erfc, libm::erfc, 0.51),
         ("erfinv", single::erfinv, crate::math::special::erfinv_f64, 0.51),
         ("exp2", single::exp2, f64::exp2, 0.51),
         ("sin", angles::sin, f64::sin, 0.51),
@@ -104,6 +105,8 @@ fn functions_of_two_numbers() {
             );
             angle = angle.max(single_error(found, exact));
             length = length.max(single_error(angles::hypot(x, y), f64::hypot(f64::from(x), f64::from(y))));
+            let (rest, exact) = (single::fmod(x, y), x % y);
+            assert!(rest.to_bits() == exact.to_bits() || rest.is_nan() && exact.is_nan(), "{x} % {y}: {rest}");
         }
     }
     println!("atan2: {angle:.3} units at worst, hypot: {length:.3}");
