@@ -78,7 +78,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 16] = [
+    const OTHERS: [&str; 17] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -95,6 +95,7 @@ mod tests {
         "singular::PASSES",
         "plan::MOST_PASSES",
         "sampler::PLACES",
+        "sort::SORTED",
     ];
 
     #[test]

@@ -3,8 +3,9 @@
 //! NaN counts as larger than every number. Equal elements keep their order, also backwards, so every
 //! sort is stable.
 
-use opsmith_runtime::axes::{Axis, Walk};
+use opsmith_runtime::axes::Walk;
 use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::strides::expect_sizes;
@@ -127,6 +128,9 @@ pub(crate) fn length_along(sizes: &[i64], dim: i64) -> Result<usize> {
     Ok(sizes.get(dim).map_or(1, |&size| size as usize))
 }
 
+/// How much longer it takes to sort an element than to add one.
+const SORTED: usize = 16;
+
 /// Writes the first `count` elements of each line in order.
 fn first_in_order<T: SortKey>(
     input: &View<'_, T>,
@@ -147,28 +151,39 @@ fn first_in_order<T: SortKey>(
     let strides = [input.strides(), values.strides(), indices.strides()];
     let (line, outer) = lines(input.sizes(), strides, dim);
     let small = size_of::<T>() <= 4 && line.size <= i64::from(u32::MAX);
-    let (mut packed, mut wide) = (Scratch::new(), Scratch::new());
-    for start in Walk::new(&outer) {
-        let at = |index: i64| start[0] + index * line.steps[0];
-        let keys = (0..line.size).map(|index| {
-            // SAFETY: a position of the input.
-            let key = unsafe { input.at(at(index)) }.sort_key();
-            if descending { !key } else { key }
-        });
-        // Element by index: a sort that compares key and index together is stable.
-        let order: &mut dyn Iterator<Item = i64> = if small {
-            packed.clear();
-            packed.extend(keys.zip(0..).map(|(key, index): (u64, u64)| key << 32 | index));
-            put_first(&mut packed, count, sorted);
-            &mut packed[..count].iter().map(|&entry| (entry & u64::from(u32::MAX)) as i64)
-        } else {
-            wide.clear();
-            wide.extend(keys.zip(0..));
-            put_first(&mut wide, count, sorted);
-            &mut wide[..count].iter().map(|&(_, index): &(u64, i64)| index)
-        };
-        write_line(input, at, order, start, line, &mut values, &mut indices);
-    }
+    let starts: Scratch<[i64; 3]> = Walk::new(&outer).collect();
+    let (to_values, to_indices) = (Shared(values.as_mut_ptr()), Shared(indices.as_mut_ptr()));
+    let chunk = (CHUNK / SORTED / (line.size as usize).max(1)).max(1);
+    parallel::for_each_range(starts.len(), chunk, |lines| {
+        let (mut packed, mut wide) = (Scratch::new(), Scratch::new());
+        for start in &starts[lines] {
+            let keys = (0..line.size).map(|index| {
+                // SAFETY: a position of the input.
+                let key = unsafe { input.at(start[0] + index * line.steps[0]) }.sort_key();
+                if descending { !key } else { key }
+            });
+            // Element by index: a sort that compares key and index together is stable.
+            let order: &mut dyn Iterator<Item = i64> = if small {
+                packed.clear();
+                packed.extend(keys.zip(0..).map(|(key, index): (u64, u64)| key << 32 | index));
+                put_first(&mut packed, count, sorted);
+                &mut packed[..count].iter().map(|&entry| (entry & u64::from(u32::MAX)) as i64)
+            } else {
+                wide.clear();
+                wide.extend(keys.zip(0..));
+                put_first(&mut wide, count, sorted);
+                &mut wide[..count].iter().map(|&(_, index): &(u64, i64)| index)
+            };
+            for (place, index) in (0..).zip(order) {
+                // SAFETY: positions of the three views, of a line that no other thread has.
+                unsafe {
+                    let element = input.at(start[0] + index * line.steps[0]);
+                    *to_values.at(start[1] + place * line.steps[1]) = element;
+                    *to_indices.at(start[2] + place * line.steps[2]) = index;
+                }
+            }
+        }
+    });
     Ok(())
 }
 
@@ -182,24 +197,6 @@ fn put_first<K: Ord>(entries: &mut [K], count: usize, sorted: bool) {
     }
     if sorted {
         entries[..count].sort_unstable();
-    }
-}
-
-fn write_line<T: Element>(
-    input: &View<'_, T>,
-    at: impl Fn(i64) -> i64,
-    order: &mut dyn Iterator<Item = i64>,
-    start: [i64; 3],
-    line: Axis<3>,
-    values: &mut ViewMut<'_, T>,
-    indices: &mut ViewMut<'_, i64>,
-) {
-    for (place, index) in (0..).zip(order) {
-        // SAFETY: positions of the three views.
-        unsafe {
-            values.set(start[1] + place * line.steps[1], input.at(at(index)));
-            indices.set(start[2] + place * line.steps[2], index);
-        }
     }
 }
 
