@@ -4,7 +4,8 @@
 
 use super::linalg::innermost::{Blocked, Kernels};
 use super::{
-    attention, convolution, distance, factor, fft, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles,
+    attention, convolution, distance, factor, fft, grid, index, lanes, linalg, normalisation, pooling,
+    reduce, softmax, sort, tiles,
 };
 
 /// Where a size stands, and how many elements it is.
@@ -14,6 +15,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("by_columns::BLOCK", convolution::BLOCK),
     ("patch::PATCH", convolution::PATCH),
     ("norm::LANES", distance::norm::LANES),
+    ("side_by_side::PLACES", grid::side_by_side::PLACES),
     ("factor::BLOCK", factor::BLOCK),
     ("matrix::LANES", factor::matrix::LANES),
     ("few::FEW", linalg::few::FEW),
@@ -56,6 +58,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("scatter::RUN", index::scatter::RUN),
     ("select::SHARED", index::select::SHARED),
     ("softmax::BUFFER", softmax::BUFFER),
+    ("sort::KEPT", sort::KEPT),
     ("tiles::SHORT", tiles::SHORT as usize),
     ("variance::CACHED", reduce::variance::CACHED as usize),
 ];
@@ -78,7 +81,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 17] = [
+    const OTHERS: [&str; 18] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -95,6 +98,7 @@ mod tests {
         "singular::PASSES",
         "plan::MOST_PASSES",
         "sampler::PLACES",
+        "side_by_side::TAPS",
         "sort::SORTED",
     ];
 

@@ -131,6 +131,9 @@ pub(crate) fn length_along(sizes: &[i64], dim: i64) -> Result<usize> {
 /// How much longer it takes to sort an element than to add one.
 const SORTED: usize = 16;
 
+/// Entries that are kept, at least, before the best of them are chosen.
+pub(in crate::cpu) const KEPT: usize = 512;
+
 /// Writes the first `count` elements of each line in order.
 fn first_in_order<T: SortKey>(
     input: &View<'_, T>,
@@ -164,13 +167,12 @@ fn first_in_order<T: SortKey>(
             });
             // Element by index: a sort that compares key and index together is stable.
             let order: &mut dyn Iterator<Item = i64> = if small {
-                packed.clear();
-                packed.extend(keys.zip(0..).map(|(key, index): (u64, u64)| key << 32 | index));
+                let entries = keys.zip(0..).map(|(key, index): (u64, u64)| key << 32 | index);
+                keep_first(&mut packed, entries, line.size as usize, count);
                 put_first(&mut packed, count, sorted);
                 &mut packed[..count].iter().map(|&entry| (entry & u64::from(u32::MAX)) as i64)
             } else {
-                wide.clear();
-                wide.extend(keys.zip(0..));
+                keep_first(&mut wide, keys.zip(0..), line.size as usize, count);
                 put_first(&mut wide, count, sorted);
                 &mut wide[..count].iter().map(|&(_, index): &(u64, i64)| index)
             };
@@ -185,6 +187,32 @@ fn first_in_order<T: SortKey>(
         }
     });
     Ok(())
+}
+
+/// Fills a list with entries, among them the `count` smallest of all: those that are larger than as many before them are passed over.
+fn keep_first<K: Ord + Copy>(
+    kept: &mut Scratch<K>,
+    entries: impl Iterator<Item = K>,
+    length: usize,
+    count: usize,
+) {
+    kept.clear();
+    let room = (count * 4).max(KEPT);
+    if count == 0 || length <= room {
+        return kept.extend(entries);
+    }
+    let mut limit = None;
+    for entry in entries {
+        if limit.is_some_and(|limit| entry > limit) {
+            continue;
+        }
+        kept.push(entry);
+        if kept.len() == room {
+            kept.select_nth_unstable(count - 1);
+            limit = Some(kept[count - 1]);
+            kept.truncate(count);
+        }
+    }
 }
 
 /// Moves the `count` smallest entries to the front, in order if `sorted`.
@@ -267,6 +295,21 @@ mod tests {
         topk(input.view(), 2, 0, false, true, values.view_mut(), at.view_mut()).unwrap();
         assert_eq!((values.to_vec(), at.to_vec()), (vec![5, 1, 7, 1], vec![0, 0, 2, 1]));
         assert!(topk(input.view(), 4, 0, true, true, values.view_mut(), at.view_mut()).is_err());
+        // Of a long line, entries are passed over; equal ones keep their order.
+        let line = Array::new(&[10 * KEPT as i64], (0..10 * KEPT as i64).map(|number| number * 7919 % 1013));
+        let length = line.sizes[0];
+        let sorted = |count: i64, largest: bool| {
+            let (mut values, mut at) = (Array::zeros(&[count]), Array::zeros(&[count]));
+            topk(line.view(), count, 0, largest, true, values.view_mut(), at.view_mut()).unwrap();
+            (values.to_vec(), at.to_vec())
+        };
+        for largest in [false, true] {
+            let (values, at) = sorted(length, largest);
+            for count in [1, 100, KEPT as i64 / 4 + 1] {
+                let first = |all: &[i64]| all[..count as usize].to_vec();
+                assert_eq!(sorted(count, largest), (first(&values), first(&at)));
+            }
+        }
         let (mut value, mut at) = (Array::zeros(&[]), Array::zeros(&[]));
         sort(Array::new(&[], [3u8]).view(), 0, false, value.view_mut(), at.view_mut()).unwrap();
         assert_eq!((value.to_vec(), at.to_vec()), (vec![3], vec![0]));

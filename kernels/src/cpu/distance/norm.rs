@@ -48,18 +48,53 @@ impl<C: Float> Blocked<C> {
     pub fn distances(&self, norm: Norm, row: &[C], block: usize) -> [C; LANES] {
         let block = self.block(block);
         match norm.0 {
-            0.0 => folded(row, block, |sum, d| sum + if d == C::ZERO { C::ZERO } else { C::ONE }),
-            1.0 => folded(row, block, |sum, d| sum + d),
-            2.0 => folded(row, block, |sum, d| sum + d * d).map(sqrt),
-            f64::INFINITY => folded(row, block, maximum),
+            0.0 => folded(
+                row,
+                block,
+                #[inline(always)]
+                |sum, d| sum + if d == C::ZERO { C::ZERO } else { C::ONE },
+            ),
+            1.0 => folded(
+                row,
+                block,
+                #[inline(always)]
+                |sum, d| sum + d,
+            ),
+            2.0 => roots(folded(
+                row,
+                block,
+                #[inline(always)]
+                |sum, d| sum + d * d,
+            )),
+            f64::INFINITY => folded(
+                row,
+                block,
+                #[inline(always)]
+                |sum, d| maximum(sum, d),
+            ),
             p => {
                 let (p, root) = (C::of(p), C::of(1.0 / p));
-                let mut sums = folded(row, block, |sum, d| sum + pow(d, p));
-                sums.iter_mut().for_each(|sum| *sum = pow(*sum, root));
+                let mut sums = folded(
+                    row,
+                    block,
+                    #[inline(always)]
+                    |sum, d| sum + pow(d, p),
+                );
+                for sum in &mut sums {
+                    *sum = pow(*sum, root);
+                }
                 sums
             }
         }
     }
+}
+
+#[inline(always)]
+fn roots<C: Float>(mut squares: [C; LANES]) -> [C; LANES] {
+    for square in &mut squares {
+        *square = sqrt(*square);
+    }
+    squares
 }
 
 /// Folds the differences of a row from each row of a block, in the order of columns.
@@ -92,22 +127,61 @@ impl Norm {
             return;
         }
         match self.0 {
-            0.0 => add_slopes(a, b, grad, sums, |_| C::ZERO),
+            0.0 => add_slopes(
+                a,
+                b,
+                grad,
+                sums,
+                #[inline(always)]
+                |_| C::ZERO,
+            ),
             // A distance of NaN has no slope either.
-            1.0 => add_slopes(a, b, grad, sums, |d| if d.equal(d) { sgn(d) } else { d }),
-            2.0 => add_slopes(a, b, grad, sums, |d| d / distance),
+            1.0 => add_slopes(
+                a,
+                b,
+                grad,
+                sums,
+                #[inline(always)]
+                |d| if d.equal(d) { sgn(d) } else { d },
+            ),
+            2.0 => add_slopes(
+                a,
+                b,
+                grad,
+                sums,
+                #[inline(always)]
+                |d| d / distance,
+            ),
             f64::INFINITY => {
                 // The distance that the caller has may be rounded; the difference that decided it is not.
                 let differences = a.iter().zip(b).map(|(&a, &b)| abs(a - b));
                 let largest = differences.fold(C::ZERO, maximum);
-                add_slopes(a, b, grad, sums, |d| if abs(d) == largest { sgn(d) } else { C::ZERO });
+                add_slopes(
+                    a,
+                    b,
+                    grad,
+                    sums,
+                    #[inline(always)]
+                    |d| if abs(d) == largest { sgn(d) } else { C::ZERO },
+                );
             }
             p => {
                 let exponent = C::of(p - 1.0);
-                add_slopes(a, b, grad, sums, |d| {
-                    // Below 1 the slope at equal columns is infinite; they contribute nothing.
-                    if p < 1.0 && d == C::ZERO { C::ZERO } else { sgn(d) * pow(abs(d) / distance, exponent) }
-                });
+                add_slopes(
+                    a,
+                    b,
+                    grad,
+                    sums,
+                    #[inline(always)]
+                    |d| {
+                        // Below 1 the slope at equal columns is infinite; they contribute nothing.
+                        if p < 1.0 && d == C::ZERO {
+                            C::ZERO
+                        } else {
+                            sgn(d) * pow(abs(d) / distance, exponent)
+                        }
+                    },
+                );
             }
         }
     }

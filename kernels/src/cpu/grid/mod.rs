@@ -4,6 +4,7 @@
 //! centres of the outermost elements, otherwise their outer edges.
 
 mod sampler;
+pub(super) mod side_by_side;
 
 use opsmith_runtime::parallel::Shared;
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
@@ -47,6 +48,11 @@ pub fn grid_sampler_2d_slope<T: Element<Compute: Float>>(
 ) -> Result<()> {
     let (modes, sizes) = ((interpolation_mode, padding_mode, align_corners), out.sizes());
     let sampler = Sampler::new(input.sizes(), grid.sizes(), sizes, modes)?;
+    // Of 16-bit floats, each step of the computation is rounded.
+    if let Some(along) = sampler.side_by_side().filter(|_| !T::DTYPE.is_half() && (across, down) == (0, 0)) {
+        let (images, places) = (input.to_contiguous(), grid.to_contiguous());
+        return with_slice(&mut out, |out| side_by_side::sample(&sampler, along, &images, &places, out));
+    }
     let (images, places) = (elements(&input), elements(&grid));
     with_slice(&mut out, |out| {
         let target = Shared(out.as_mut_ptr());

@@ -5,6 +5,7 @@ use opsmith_runtime::parallel;
 use opsmith_runtime::{Element, Error, Result};
 use smallvec::SmallVec;
 
+use super::side_by_side::Along;
 use crate::cpu::float::Float;
 use crate::cpu::rounded::Rounded;
 use crate::cpu::strides::expect_operand;
@@ -160,6 +161,25 @@ impl Sampler {
         Reader { entries: taps.iter().map(entry).collect(), is_by_line }
     }
 
+    /// How numbers become positions down and across, if places can be read side by side: neither bicubic nor mirrored.
+    pub fn side_by_side(&self) -> Option<[Along; 2]> {
+        let is_small = self.size[0].saturating_mul(self.size[1]) <= i64::from(i32::MAX);
+        let is_simple = self.interpolation != Interpolation::Bicubic && self.outside != Outside::Mirror;
+        (is_small && is_simple).then(|| {
+            self.size.map(|size| Along {
+                size,
+                align_corners: self.align_corners,
+                is_clipped: self.outside == Outside::Border,
+                is_nearest: self.interpolation == Interpolation::Nearest,
+            })
+        })
+    }
+
+    /// Elements of an image.
+    pub fn area(&self) -> usize {
+        (self.size[0] * self.size[1]) as usize
+    }
+
     /// Places of a sample.
     pub fn places(&self) -> usize {
         (self.grid[0] * self.grid[1]) as usize
@@ -167,7 +187,7 @@ impl Sampler {
 
     /// The first element of an image.
     pub fn image(&self, sample: usize, channel: usize) -> usize {
-        (sample * self.channels + channel) * (self.size[0] * self.size[1]) as usize
+        (sample * self.channels + channel) * self.area()
     }
 
     /// The first element of an output plane.
@@ -223,11 +243,7 @@ impl Sampler {
 
     /// The elements that one number of the grid reads along a dimension, and the weight of each. Elements
     /// outside have no element to read.
-    fn weights<T: Element<Compute: Float>>(
-        &self,
-        number: Rounded<T>,
-        dim: usize,
-    ) -> Weights<T> {
+    fn weights<T: Element<Compute: Float>>(&self, number: Rounded<T>, dim: usize) -> Weights<T> {
         let (position, slope) = self.position(number, dim);
         let (zero, one) = (Rounded::of(0.0), Rounded::of(1.0));
         match self.interpolation {

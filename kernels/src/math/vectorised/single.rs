@@ -1,7 +1,6 @@
 //! Single precision.
 
-use std::f32::consts::LOG2_E;
-use std::f64::consts::LN_2;
+use std::f32::consts::{LN_2, LOG2_E};
 
 use super::{double, polynomial, select};
 
@@ -37,6 +36,12 @@ fn exp_parts(x: f32) -> (f32, i32) {
     let rounded = x.mul_add(LOG2_E, ROUNDER);
     let n = rounded - ROUNDER;
     let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
+    (exp_near_zero(r), rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32)
+}
+
+/// eʳ for |r| ≤ ln 2 / 2.
+#[inline(always)]
+fn exp_near_zero(r: f32) -> f32 {
     let series = polynomial!(
         r;
         1.987_569_1e-4,
@@ -46,14 +51,19 @@ fn exp_parts(x: f32) -> (f32, i32) {
         1.666_666_5e-1,
         0.5
     );
-    let value = series.mul_add(r * r, r) + 1.0;
-    (value, rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32)
+    series.mul_add(r * r, r) + 1.0
 }
 
-/// 2ˣ.
+/// 2ˣ; exact for integers.
 #[inline(always)]
 pub fn exp2(x: f32) -> f32 {
-    double::exp(f64::from(x) * LN_2) as f32
+    let x = select(x > 129.0, 129.0, x);
+    let x = select(x < -151.0, -151.0, x);
+    let rounded = x + ROUNDER;
+    let value = exp_near_zero((x - (rounded - ROUNDER)) * LN_2);
+    let exponent = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32;
+    let half = exponent >> 1;
+    value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
 }
 
 /// The power: 1 for the exponent 0 and the base 1, NaN for a negative base unless the exponent is an integer.
@@ -290,11 +300,15 @@ pub fn expm1(x: f32) -> f32 {
     select(x.abs() < TINY, x * (1.0 + 0.5 * x), double::exp(x) - 1.0) as f32
 }
 
-/// ln(1 + x).
+/// ln(1 + x): the logarithm of the rounded sum, and the rest of the sum divided by it.
 #[inline(always)]
 pub fn log1p(x: f32) -> f32 {
-    let x = f64::from(x);
-    select(x.abs() < TINY, x * (1.0 - 0.5 * x), double::log(1.0 + x)) as f32
+    let sum = 1.0 + x;
+    let rest = (x - (sum - 1.0)) / sum;
+    let (k, f, series) = log_parts(sum);
+    let value = k.mul_add(LN_2_HIGH, f + (k.mul_add(LN_2_LOW, series) + rest));
+    let value = select(x.abs() < f32::EPSILON / 2.0, x, value);
+    at_the_ends(sum, value)
 }
 
 /// The hyperbolic sine.
