@@ -52,6 +52,10 @@ pub struct Arguments {
     /// The compiler; nvcc if it is found, else NVRTC
     #[arg(long, value_name = "COMPILER")]
     compiler: Option<Choice>,
+    /// Adds texts that follow from the given ones: each loop for all ways through memory, and all kernels
+    /// that move and convert elements
+    #[arg(long)]
+    complete: bool,
     /// The program nvcc
     #[arg(long, value_name = "PATH", conflicts_with = "compiler")]
     nvcc: Option<PathBuf>,
@@ -66,6 +70,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let targets = targets(arguments)?;
     let texts = texts::read(&arguments.texts)?;
+    let texts = if arguments.complete { texts::complete(texts) } else { texts };
     let compiler = Compiler::find(arguments.compiler, arguments.nvcc.as_deref())?;
     let start = Instant::now();
     let jobs = match arguments.jobs {

@@ -100,3 +100,10 @@ pub fn loaded_kernels(index: u16) -> Result<Vec<LoadedKernel>> {
     kernels.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(kernels)
 }
+
+/// The name and the texts of all kernels that move elements, for compilation ahead of time: those of operators are the texts
+/// that a program keeps (`OPSMITH_CUDA_KEEP_TEXT`).
+pub fn movement_texts() -> (&'static str, Vec<String>) {
+    let (source, lines) = movement::all_lines();
+    (source.name, lines.iter().map(|line| images::text_of(source, line)).collect())
+}

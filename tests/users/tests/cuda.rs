@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use opsmith::runtime::op::OpDef;
-use opsmith::runtime::set_host_fallback;
+use opsmith::runtime::{DTypeSet, set_host_fallback};
 use opsmith::{Device, LIBRARY, Tensor, TensorOps};
 use opsmith_testing::checks::{self, Agreement};
 use opsmith_testing::{Report, report, results};
@@ -20,7 +20,7 @@ const PART: &str = "OPSMITH_CUDA_PART";
 
 /// A part of the work, by name.
 const PARTS: &[(&str, fn())] =
-    &[("forms", forms), ("gradients", gradients), ("graphs", graphs), ("errors", errors)];
+    &[("forms", forms), ("dtypes", dtypes), ("gradients", gradients), ("graphs", graphs), ("errors", errors)];
 
 /// The process started by the tests below.
 #[test]
@@ -74,6 +74,13 @@ fn done_with(part: &str, variables: &[(&str, &str)]) {
 #[test]
 fn every_form_agrees_with_the_host() {
     done("forms");
+}
+
+/// All dtypes, for the texts of all kernels too (`scripts/cuda-images`).
+#[test]
+#[ignore = "takes minutes"]
+fn every_form_in_every_dtype_agrees_with_the_host() {
+    done("dtypes");
 }
 
 #[test]
@@ -147,6 +154,11 @@ const UNITS: Agreement = Agreement::Units(16);
 fn forms() {
     let report = compared(|op| checks::forms_on(op, DEVICE, UNITS));
     assert!(report.is_none_or(|report| report.compared > 5000));
+}
+
+fn dtypes() {
+    let report = compared(|op| checks::forms_in(op, DEVICE, UNITS, DTypeSet::ALL.iter()));
+    assert!(report.is_none_or(|report| report.compared > 10_000));
 }
 
 fn gradients() {

@@ -81,6 +81,11 @@ pub fn text_key(text: &str) -> String {
     key.finish()
 }
 
+/// The archives that this process has found, in the order of the search.
+pub fn archives() -> &'static [ImageArchive] {
+    &places::places().archives
+}
+
 /// An image of an archive.
 pub(crate) struct Found {
     pub archive: &'static ImageArchive,
