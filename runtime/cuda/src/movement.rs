@@ -18,7 +18,7 @@ use crate::geometry::{
 };
 use crate::launch::launch;
 use crate::stream::Stream;
-use instance::{accumulate_each, convert_each, convert_row, fill_each, index_type, move_bits, transpose};
+use instance::{accumulate_each, convert_each, convert_row, fill_each, index_type, move_bits, move_tiles};
 
 static SOURCE: DeviceSource =
     DeviceSource { name: "movement.cuh", headers: &[], text: include_str!("movement.cuh") };
@@ -77,7 +77,7 @@ pub unsafe fn convert(place: Place, to: Elements<'_>, from: Elements<'_>) -> Res
         && dims.len() <= MAX_DIMS
         && let Some((dims, tiles)) = transposed(&dims)
     {
-        let instance = transpose(size);
+        let instance = move_tiles(size);
         let geometry = Geometry::new(&dims, to.start, from.start);
         // A block moves a tile.
         let elements = tiles.saturating_mul(u64::from(THREADS) * ELEMENTS);

@@ -1,4 +1,4 @@
-//! Archives: what is written is read, and a damaged file is an error.
+//! Archives: images are read as they were written, and a damaged file is an error.
 
 use std::fs;
 

@@ -20,7 +20,7 @@ pub fn move_bits(size: usize, index: &str) -> String {
 }
 
 /// Moves elements of a size between layouts that are each other's transposition.
-pub fn transpose(size: usize) -> String {
+pub fn move_tiles(size: usize) -> String {
     format!("OPSMITH_TRANSPOSE(opsmith_kernel, {})", bits(size))
 }
 
@@ -50,7 +50,7 @@ pub fn all() -> impl Iterator<Item = String> {
         moves.chain(fills).chain(sums).chain(conversions)
     };
     let rows = pairs().map(|(to, from)| convert_row(to, from));
-    SIZES.into_iter().map(transpose).chain(rows).chain(INDICES.into_iter().flat_map(with_index))
+    SIZES.into_iter().map(move_tiles).chain(rows).chain(INDICES.into_iter().flat_map(with_index))
 }
 
 const U32: &str = "u32";
