@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use support::{Run, opsmith_with};
+use support::{Run, opsmith, opsmith_with};
 
 const TEXT: &str = "#define SCALE(factor) \\
   extern \"C\" __global__ void opsmith_kernel(float *numbers) { numbers[threadIdx.x] *= factor; }
@@ -86,10 +86,10 @@ fn an_archive_is_built_listed_and_verified() {
     assert!(run.stdout.contains("is damaged") && !run.stdout.contains("all images"), "{}", run.stdout);
     fs::write(&file, &whole[..whole.len() - 1]).unwrap();
     fails(&by_nvrtc(&["list", &file]), 2, &["kernels.images is damaged: it is shorter than its parts"]);
-    fails(
-        &by_nvrtc(&["list", "Cargo.toml"]),
+    opsmith(&["cuda", "list", "Cargo.toml"]).assert(
         2,
-        &["Cargo.toml is no archive of images", "opsmith cuda build"],
+        "",
+        "error: Cargo.toml is no archive of images\n  help: make it with this version: opsmith cuda build TEXTS -o FILE\n",
     );
 }
 
@@ -130,6 +130,8 @@ fn mistakes_of_a_call_are_named() {
     fails(&build(&texts, &nvcc), 2, &["/usr/bin/true --version names no version"]);
     let nvcc = ["--arch", "sm_90", "--compiler", "nvcc"];
     fails(&build(&texts, &nvcc), 2, &["OPSMITH_NVCC names `/nonexistent/nvcc`, which is no program"]);
+    let old = ["--arch", "sm_70", "--compiler", "nvrtc"];
+    fails(&build(&texts, &old), 2, &["NVRTC 13.0 does not know sm_70: it knows sm_75, sm_80, "]);
     let write = ["--arch", "sm_90", "--compiler", "nvrtc"];
     fails(&build(&texts, &write), 2, &["cannot write /nonexistent/a"]);
 }
@@ -141,6 +143,14 @@ fn script(folder: &Path) -> PathBuf {
     let text = "#!/bin/sh
 if [ \"$1\" = --version ]; then
   echo 'Cuda compilation tools, release 13.0, V13.0.88'
+  exit 0
+fi
+if [ \"$1\" = --list-gpu-code ]; then
+  echo sm_90
+  exit 0
+fi
+if [ \"$1\" = --list-gpu-arch ]; then
+  printf 'compute_75\\ncompute_90\\n'
   exit 0
 fi
 echo \"$@\" >>\"$(dirname \"$0\")/calls\"
@@ -180,6 +190,12 @@ fn nvcc_compiles_where_it_is_found() {
     ] {
         assert!(calls.contains(part), "{calls}");
     }
+    let new = ["cuda", "build", &one, "-o", &file, "--ptx", "compute_100", "--nvcc", &nvcc];
+    fails(
+        &opsmith_with(&[], &new),
+        2,
+        &["nvcc 13.0.88 does not know compute_100: it knows compute_75, compute_90"],
+    );
     // Messages name the source.
     let all = texts.display().to_string();
     let run = opsmith_with(&[], &["cuda", "build", &all, "-o", &file, "--arch", "sm_90", "--nvcc", &nvcc]);

@@ -72,6 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let texts = texts::read(&arguments.texts)?;
     let texts = if arguments.complete { texts::complete(texts) } else { texts };
     let compiler = Compiler::find(arguments.compiler, arguments.nvcc.as_deref())?;
+    compiler.check(&targets)?;
     let start = Instant::now();
     let jobs = match arguments.jobs {
         Some(jobs) => jobs.get(),

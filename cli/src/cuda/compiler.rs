@@ -83,6 +83,25 @@ impl Compiler {
         }
     }
 
+    /// Refuses architectures that the compiler does not know, before each kernel fails because of them.
+    ///
+    /// # Errors
+    /// If there is one; the message lists those that it knows.
+    pub fn check(&self, targets: &[ImageTarget]) -> Result<()> {
+        let known: Vec<ImageTarget> = match self {
+            Compiler::Nvcc { program, .. } => listed_by_nvcc(program),
+            Compiler::Nvrtc(nvrtc) => {
+                let all = nvrtc.architectures.iter();
+                all.flat_map(|&own| [ImageTarget::Cubin(own), ImageTarget::Ptx(own)]).collect()
+            }
+        };
+        let unknown = targets.iter().find(|target| !known.is_empty() && !known.contains(target));
+        let Some(unknown) = unknown else { return Ok(()) };
+        let alike = known.iter().filter(|target| target.is_cubin() == unknown.is_cubin());
+        let names: Vec<String> = alike.map(ImageTarget::to_string).collect();
+        bail!("{} does not know {unknown}: it knows {}", self.title(), names.join(", "))
+    }
+
     /// Compiles a text for an architecture.
     ///
     /// # Errors
@@ -115,6 +134,16 @@ impl Compiler {
             image: compiled.image,
         })
     }
+}
+
+/// The architectures that nvcc lists; none if it cannot.
+fn listed_by_nvcc(program: &Path) -> Vec<ImageTarget> {
+    let list = |option: &str| {
+        let run = Command::new(program).arg(option).output();
+        run.map(|run| String::from_utf8_lossy(&run.stdout).into_owned()).unwrap_or_default()
+    };
+    let lists = list("--list-gpu-code") + &list("--list-gpu-arch");
+    lists.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 fn contains(bytes: &[u8], part: &[u8]) -> bool {

@@ -60,16 +60,16 @@ pub fn build(
     };
     keep_text(&wanted);
     let mut refused = Vec::new();
-    if let Some(function) = wanted.from_archives(true, &mut refused) {
+    if let Some(function) = wanted.of_archives(true, &mut refused) {
         return Ok(function);
     }
-    let error = match wanted.from_compiler() {
+    let error = match wanted.of_compiler() {
         Ok(function) => return Ok(function),
         // The user names a compiler, and means it.
         Err(error) if search::is_named() => return Err(error),
         Err(error) => error,
     };
-    match wanted.from_archives(false, &mut refused) {
+    match wanted.of_archives(false, &mut refused) {
         Some(function) => {
             if search::found() {
                 warn_of_compiler(&error);
@@ -83,7 +83,7 @@ pub fn build(
 impl Wanted<'_> {
     /// The function from an image of an archive: machine code, or PTX. Images that the driver refuses are noted, and are a
     /// warning, once.
-    fn from_archives(&self, cubin: bool, refused: &mut Vec<String>) -> Option<Function> {
+    fn of_archives(&self, cubin: bool, refused: &mut Vec<String>) -> Option<Function> {
         for Found { archive, image } in images::images_of(&self.key, self.architecture, cubin) {
             let (place, target) = (archive.place(), image.target);
             let origin = KernelOrigin::Archive { place: place.to_owned(), target };
@@ -107,7 +107,7 @@ impl Wanted<'_> {
     }
 
     /// The function from the user's cache, or from the compiler.
-    fn from_compiler(&self) -> Result<Function> {
+    fn of_compiler(&self) -> Result<Function> {
         let compiler = nvrtc(self.context.driver.version / 1000)?;
         let target = compiler.target(self.architecture)?;
         let options = options_for(target);
