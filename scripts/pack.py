@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Packs an extension module that cargo built, and the package's Python files, into a wheel: ``pack.py LIBRARY FOLDER``.
+"""Packs an extension module that cargo built, and the package's Python files, into a wheel: ``pack.py LIBRARY FOLDER [IMAGES]``.
 
+IMAGES is an archive of kernels for CUDA devices, which the module finds beside it: they then need no compiler.
 The tag follows from the newest version of the C library that the module asks for. `pip` and maturin make the same wheel from the
 sources; this one compiles nothing, so that the optimised library of other programs is used.
 """
@@ -62,6 +63,11 @@ def main() -> None:
     files = {f"opsmith/{path.name}": path.read_bytes() for path in sorted((PACKAGE / "opsmith").iterdir()) if path.suffix in SUFFIXES}
     files["opsmith/py.typed"] = b""
     files["opsmith/_opsmith.abi3.so"] = library
+    if len(sys.argv) > 3:
+        images = pathlib.Path(sys.argv[3]).read_bytes()
+        if not images.startswith(b"OPSMIMGS"):
+            sys.exit(f"{sys.argv[3]} is no archive of images: make one with scripts/cuda-images")
+        files["opsmith/opsmith.images"] = images
     files[f"{info}/METADATA"] = metadata().encode()
     files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: opsmith\nRoot-Is-Purelib: false\nTag: {tags}\n".encode()
     for name in ("LICENSE-MIT", "LICENSE-APACHE"):

@@ -2,7 +2,7 @@
 # Builds the wheel of the Python package, installs it in a new environment, and runs its tests from there:
 #   scripts/wheel.sh            a wheel for Linux, in target/wheels
 #   scripts/wheel.sh --sdist    from the source distribution, as `pip install` of it does where cargo is
-# Needs python3 with venv and pip.
+# Needs python3 with venv and pip. OPSMITH_IMAGES=FILE adds an archive of kernels for CUDA devices (scripts/cuda-images).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -21,7 +21,7 @@ if [ "${1:-}" = --sdist ]; then
 else
   cargo build --release -p opsmith-python
   rm -rf target/wheels
-  scripts/pack.py target/release/lib_opsmith.so target/wheels
+  scripts/pack.py target/release/lib_opsmith.so target/wheels ${OPSMITH_IMAGES:+"$OPSMITH_IMAGES"}
   pip target/wheels/opsmith-*.whl
 fi
 

@@ -8,6 +8,7 @@ mod aot;
 mod check;
 mod completions;
 mod coverage;
+mod cuda;
 mod diff;
 mod docs;
 mod evaluate;
@@ -60,6 +61,7 @@ enum Command {
     Schema(export::SchemaArguments),
     Completions(completions::Arguments),
     Aot(aot::Arguments),
+    Cuda(cuda::Arguments),
     Profile(profile::Arguments),
     Lsp(lsp::Arguments),
 }
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => export::run_schema(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Aot(arguments) => aot::run(&arguments),
+        Command::Cuda(arguments) => cuda::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Lsp(arguments) => lsp::run(&arguments),
     };

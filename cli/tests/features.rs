@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The crates that only features need, each with those features.
-const OPTIONAL: [(&str, &[&str]); 11] = [
+const OPTIONAL: [(&str, &[&str]); 12] = [
     ("opsmith-graph", &["graph"]),
     ("safetensors", &["graph"]),
-    ("serde_json", &["graph", "aot"]),
+    ("serde_json", &["graph", "aot", "cuda"]),
     ("sha2", &["graph", "aot", "cuda"]),
     ("opsmith-aot", &["aot"]),
     ("opsmith-cuda", &["cuda"]),
+    ("zstd", &["cuda"]),
     ("cudarc", &["aot"]),
     ("libloading", &["aot", "cuda"]),
     ("object", &["aot"]),
-    ("cc", &["aot"]),
+    ("cc", &["aot", "cuda"]),
     ("ndarray", &["ndarray"]),
 ];
 

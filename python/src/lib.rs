@@ -5,6 +5,9 @@
 
 use pyo3::prelude::*;
 
+// Tensors on CUDA devices; nothing of CUDA is needed until one is used.
+use opsmith_cuda as _;
+
 /// Fills the module `opsmith._opsmith`.
 #[pymodule(gil_used = false)]
 fn _opsmith(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -43,6 +43,8 @@ enum Form {
 }
 
 impl Form {
+    const ALL: [Form; 3] = [Form::Contiguous, Form::Strided32, Form::Strided64];
+
     fn name(self) -> &'static str {
         match self {
             Form::Contiguous => "contiguous",
@@ -98,8 +100,8 @@ pub fn run(
     let blocks = count.div_ceil(THREADS * ELEMENTS).clamp(1, MAX_BLOCKS) as u32;
     let grid = Grid { blocks: [blocks, 1, 1], threads: [THREADS as u32, 1, 1], shared: 0 };
     let instance = || {
-        let (dtype, form) = (dtype.ident(), form.name());
-        format!("OPSMITH_LOOP(opsmith_kernel, opsmith::Loop{variant}<opsmith::dtype::{dtype}>, {form})")
+        let of = format!("opsmith::Loop{variant}<opsmith::dtype::{}>", dtype.ident());
+        line(&of, form)
     };
     let choice = u32::from_le_bytes([variant, dtype as u8, form as u8, 0]);
     let constants = constant::packed(constants);
@@ -107,6 +109,22 @@ pub fn run(
     // SAFETY: the kernel was compiled for these operands' dtypes and this form, and its parameters have the layout that it
     // declares; the layouts are inside their memory, which the dispatcher keeps until the use that it notes.
     unsafe { of.0.launch(device, choice, instance, grid, &parameters) }
+}
+
+/// The beginning of the line of every loop.
+const LINE: &str = "OPSMITH_LOOP(opsmith_kernel, ";
+
+/// The line that defines the kernel of a struct in a form.
+fn line(of: &str, form: Form) -> String {
+    format!("{LINE}{of}, {})", form.name())
+}
+
+/// The lines of a loop for all ways through memory, from one of them; `None` for the line of another kernel. So a loop that
+/// was run for elements in a row can be compiled ahead of time for all others.
+pub fn lines_of_loop(of_one: &str) -> Option<[String; 3]> {
+    let rest = of_one.trim().strip_prefix(LINE)?;
+    let of = Form::ALL.into_iter().find_map(|form| rest.strip_suffix(&format!(", {})", form.name())))?;
+    Some(Form::ALL.map(|form| line(of, form)))
 }
 
 /// Copies an argument into the first output, converted to its dtype: a loop whose expression is the argument itself.
@@ -176,4 +194,21 @@ fn steps(operands: &[&Tensor]) -> Axes<MAX_OPERANDS> {
         Axis { size: sizes[dim], steps }
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_has_a_line_for_each_way_through_memory() {
+        let of = "opsmith::Loop0<opsmith::dtype::F32>";
+        let lines = Form::ALL.map(|form| line(of, form));
+        assert_eq!(lines[1], "OPSMITH_LOOP(opsmith_kernel, opsmith::Loop0<opsmith::dtype::F32>, strided32)");
+        for one in &lines {
+            assert_eq!(lines_of_loop(&format!("{one}\n")).as_ref(), Some(&lines));
+        }
+        assert_eq!(lines_of_loop("OPSMITH_EACH(opsmith_kernel, fill<opsmith::dtype::F32>)"), None);
+        assert_eq!(lines_of_loop(&line(of, Form::Contiguous).replace("contiguous", "other")), None);
+    }
 }

@@ -145,6 +145,11 @@ pub fn cache_folder() -> Option<PathBuf> {
     variable("OPSMITH_CACHE_DIR").or_else(|| Some(standard()?.join("opsmith")))
 }
 
+/// The lines of a loop on a device for all ways through memory, from one of them; `None` for the line of another kernel.
+pub fn lines_of_loop(line: &str) -> Option<[String; 3]> {
+    crate::device_loop::lines_of_loop(line)
+}
+
 /// Replaces a file atomically.
 ///
 /// # Errors

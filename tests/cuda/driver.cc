@@ -15,6 +15,7 @@
 //   STANDIN_PAGEABLE=late  copies read pageable memory of the host when they are done
 //   STANDIN_ORDER=ORDER    of threads and blocks: forward, reversed, random:SEED
 // and, for texts that the stand-in for NVRTC compiles (nvrtc.cc):
+//   STANDIN_PTX_VERSION=N  the newest version of PTX that the driver compiles, as 90 = 9.0
 //   STANDIN_CHECK=1        each access of a kernel is checked
 
 #include "driver.h"

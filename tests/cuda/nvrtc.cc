@@ -186,6 +186,11 @@ int spawn(const std::vector<std::string> &arguments, const std::string &log) {
   return status;
 }
 
+int version_number() {
+  const char *version = getenv("STANDIN_NVRTC_VERSION");
+  return version != nullptr ? atoi(version) : 13000;
+}
+
 bool checked() {
   const char *check = getenv("STANDIN_CHECK");
   return check != nullptr && strcmp(check, "0") != 0;
@@ -216,6 +221,19 @@ std::vector<std::string> command(const Options &options, const std::string &fold
   return all;
 }
 
+// Text that the stand-in for the driver takes for PTX of this version's compiler: its entries, and the object as a comment.
+std::string ptx_of(const Program &program, const Options &options, const std::string &object) {
+  const int version = version_number();
+  // That of CUDA 12 is 8.
+  std::string text = "//\n// Made by the stand-in for NVRTC.\n.version " + std::to_string(version / 1000 - 4) + "." +
+                     std::to_string(version % 1000 / 10) + "\n.target sm_" + std::to_string(options.architecture) + "\n";
+  for (const auto &[name, _] : standin::kernels_of(program.text)) text += ".entry " + name + "\n";
+  const char *const digits = "0123456789abcdef";
+  text += standin::kDigits;
+  for (unsigned char byte : object) text.append({digits[byte >> 4], digits[byte & 15]});
+  return text + "\n";
+}
+
 int compile(Program &program, const Options &options) {
   Folder folder;
   if (folder.path.empty()) return kInternal;
@@ -235,8 +253,9 @@ int compile(Program &program, const Options &options) {
   trailer.hash = standin::hash(object.data(), object.size());
   trailer.architecture = options.architecture;
   trailer.checked = checked();
-  program.ptx = "// The stand-in has no PTX.\n.version 9.0\n.target sm_" + std::to_string(options.architecture) + "\n";
-  if (options.real) program.cubin = object + std::string(reinterpret_cast<const char *>(&trailer), sizeof trailer);
+  const std::string whole = object + std::string(reinterpret_cast<const char *>(&trailer), sizeof trailer);
+  program.ptx = ptx_of(program, options, whole);
+  if (options.real) program.cubin = whole;
   return kSuccess;
 }
 
@@ -273,8 +292,7 @@ const char *nvrtcGetErrorString(int result) {
 }
 
 int nvrtcVersion(int *major, int *minor) {
-  const char *version = getenv("STANDIN_NVRTC_VERSION");
-  const int number = version != nullptr ? atoi(version) : 13000;
+  const int number = version_number();
   *major = number / 1000;
   *minor = number % 1000 / 10;
   return kSuccess;

@@ -40,6 +40,14 @@ pub(super) struct Compiler {
     identity: String,
 }
 
+/// The program `nvcc`: that of `OPSMITH_NVCC`, `NVCC`, the path, `CUDA_HOME`, `CUDA_PATH`, or `/usr/local/cuda`.
+///
+/// # Errors
+/// If there is none; the help names the package to install.
+pub fn nvcc() -> Result<PathBuf> {
+    Compiler::find(Language::Cuda).map(|compiler| compiler.program)
+}
+
 /// Environment variables that change the output of a compiler.
 const INFLUENCES: [&str; 8] = [
     "CPATH",

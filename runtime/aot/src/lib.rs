@@ -45,7 +45,7 @@ mod signature;
 mod spec;
 
 pub use attributes::{AttrType, AttrValue};
-pub use compiler::Language;
+pub use compiler::{Language, nvcc};
 pub use declare::Declaration;
 pub use device::release_device_memory;
 pub use elf::{Interface, StringAbi};

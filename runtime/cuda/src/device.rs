@@ -70,9 +70,14 @@ impl Device {
     /// The function of an instance of a source.
     ///
     /// # Errors
-    /// If no compiler is found, the source has a mistake, or errors of the device.
+    /// If no archive has it and no compiler is found, the source has a mistake, or errors of the device.
     pub fn function(&self, source: &'static DeviceSource, instance: &str) -> Result<&'static Function> {
         self.functions.get(self.context, self.status()?, source, instance)
+    }
+
+    /// All functions that were loaded.
+    pub fn functions(&self) -> Vec<&'static Function> {
+        self.functions.loaded()
     }
 
     /// The error of kernels' reports since the last check.

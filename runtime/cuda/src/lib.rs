@@ -1,8 +1,8 @@
-//! CUDA devices for opsmith: memory, movement, streams, and kernels compiled at run time.
+//! CUDA devices for opsmith: memory, movement, streams, and kernels compiled at run time or ahead of it.
 //!
 //! A program that links this crate (`use opsmith_cuda as _;`) has tensors on `Device::cuda(0)`. Nothing of CUDA is needed to
-//! build it. The driver's library is found when a device is first used, and NVRTC, the compiler, when the first kernel is;
-//! a missing library is an error that names it. See `docs/design/cuda.md`.
+//! build it. The driver's library is found when a device is first used, and NVRTC, the compiler, when the first kernel is
+//! that no archive of [`images`] has; a missing library is an error that names it. See `docs/design/cuda.md`.
 //!
 //! In: requests of [`opsmith_runtime::backend`]. Out: work of the driver's streams. Must not know tensors, operators by
 //! name, graphs or custom kernels.
@@ -13,6 +13,8 @@ mod compile;
 mod device;
 mod driver;
 mod geometry;
+pub mod images;
+mod key;
 mod launch;
 mod marks;
 mod memory;
@@ -27,6 +29,7 @@ mod ticket;
 use opsmith_runtime::Result;
 
 pub use allocator::Statistics;
+pub use compile::{Compiled, KernelOrigin, Nvrtc};
 pub use properties::{Properties, properties};
 
 /// The number of devices that the driver shows, at least 1.
@@ -72,4 +75,35 @@ pub fn synchronize(index: u16) -> Result<()> {
     let device = device::device(index)?;
     device.context.synchronize()?;
     device.check_reports()
+}
+
+/// A kernel that this process has loaded on a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadedKernel {
+    /// The source and the line that defines the kernel.
+    pub name: String,
+    /// The way by which it came to the device.
+    pub origin: KernelOrigin,
+}
+
+/// The kernels that this process has loaded on a device, by name.
+///
+/// # Errors
+/// As [`properties`].
+pub fn loaded_kernels(index: u16) -> Result<Vec<LoadedKernel>> {
+    let functions = device::device(index)?.functions();
+    let kernel = |function: &compile::Function| LoadedKernel {
+        name: function.name.clone(),
+        origin: function.origin.clone(),
+    };
+    let mut kernels: Vec<LoadedKernel> = functions.into_iter().map(kernel).collect();
+    kernels.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(kernels)
+}
+
+/// The name and the texts of all kernels that move elements, for compilation ahead of time: those of operators are the texts
+/// that a program keeps (`OPSMITH_CUDA_KEEP_TEXT`).
+pub fn movement_texts() -> (&'static str, Vec<String>) {
+    let (source, lines) = movement::all_lines();
+    (source.name, lines.iter().map(|line| images::text_of(source, line)).collect())
 }

@@ -3,10 +3,11 @@
 //! In: elements of any layout. Out: work of a stream. Rows of one dtype are copied, and rows of a repeated word filled, by
 //! the driver itself, so that both work without a compiler. Must not know tensors.
 
+mod instance;
+
 use std::ffi::c_void;
 use std::ptr::{from_ref, null};
 
-use opsmith_core::DType;
 use opsmith_runtime::backend::{DeviceSource, Elements, Grid};
 use opsmith_runtime::copy::fill_elements;
 use opsmith_runtime::{Error, Result, Scalar};
@@ -17,6 +18,7 @@ use crate::geometry::{
 };
 use crate::launch::launch;
 use crate::stream::Stream;
+use instance::{accumulate_each, convert_each, convert_row, fill_each, index_type, move_bits, move_tiles};
 
 static SOURCE: DeviceSource =
     DeviceSource { name: "movement.cuh", headers: &[], text: include_str!("movement.cuh") };
@@ -25,6 +27,11 @@ static SOURCE: DeviceSource =
 const THREADS: u32 = 256;
 const ELEMENTS: u64 = 4;
 const MAX_BLOCKS: u64 = 1 << 20;
+
+/// The source and all lines that define its kernels, for compilation ahead of time.
+pub fn all_lines() -> (&'static DeviceSource, Vec<String>) {
+    (&SOURCE, instance::all().collect())
+}
 
 /// Work of a stream on its device.
 #[derive(Clone, Copy)]
@@ -59,8 +66,7 @@ pub unsafe fn convert(place: Place, to: Elements<'_>, from: Elements<'_>) -> Res
         return unsafe { copy(place, to.start, from.start, count(&dims) as usize * size) };
     }
     if is_row(&dims) {
-        let (to_type, from_type) = (element_type(to.dtype), element_type(from.dtype));
-        let instance = format!("OPSMITH_CONVERT_ROW(opsmith_kernel, {to_type}, {from_type})");
+        let instance = convert_row(to.dtype, from.dtype);
         let geometry = Geometry::new(&dims, to.start, from.start);
         // A thread converts a pack of 16 bytes of the larger type.
         let packs = count(&dims).div_ceil(16 / size.max(from.dtype.size()) as u64);
@@ -71,7 +77,7 @@ pub unsafe fn convert(place: Place, to: Elements<'_>, from: Elements<'_>) -> Res
         && dims.len() <= MAX_DIMS
         && let Some((dims, tiles)) = transposed(&dims)
     {
-        let instance = format!("OPSMITH_TRANSPOSE(opsmith_kernel, {})", bits(size));
+        let instance = move_tiles(size);
         let geometry = Geometry::new(&dims, to.start, from.start);
         // A block moves a tile.
         let elements = tiles.saturating_mul(u64::from(THREADS) * ELEMENTS);
@@ -80,12 +86,8 @@ pub unsafe fn convert(place: Place, to: Elements<'_>, from: Elements<'_>) -> Res
     }
     let index = index_type(count(&dims));
     let instance = match to.dtype == from.dtype {
-        true => format!("OPSMITH_MOVE(opsmith_kernel, {}, {index})", bits(size)),
-        false => format!(
-            "OPSMITH_CONVERT(opsmith_kernel, {}, {}, {index})",
-            element_type(to.dtype),
-            element_type(from.dtype)
-        ),
+        true => move_bits(size, index),
+        false => convert_each(to.dtype, from.dtype, index),
     };
     for_each_part(&dims, MAX_DIMS, to, from.start, from.dtype.size(), &mut |dims, to, from| {
         let geometry = Geometry::new(dims, to, from);
@@ -119,8 +121,7 @@ pub unsafe fn fill(place: Place, to: Elements<'_>, value: Scalar) -> Result<()> 
         // SAFETY: the caller's promise.
         return unsafe { set(place, to.start, word, count(&dims) as usize * size) };
     }
-    let instance =
-        format!("OPSMITH_FILL(opsmith_kernel, {}, {})", element_type(to.dtype), index_type(count(&dims)));
+    let instance = fill_each(to.dtype, index_type(count(&dims)));
     for_each_part(&dims, MAX_DIMS, to, null(), 0, &mut |dims, to, from| {
         let geometry = Geometry::new(dims, to, from);
         let parameters = [from_ref(&geometry).cast(), from_ref(&element).cast()];
@@ -155,7 +156,7 @@ pub unsafe fn accumulate(place: Place, to: Elements<'_>, from: Elements<'_>) -> 
         (collapse(&targets), collapse(&addends))
     };
     let index = index_type(count(&targets).max(count(&addends)));
-    let instance = format!("OPSMITH_ACCUMULATE(opsmith_kernel, {}, {index})", element_type(to.dtype));
+    let instance = accumulate_each(to.dtype, index);
     let size = from.dtype.size();
     // The outer addends first: launches of a stream keep the row-major order.
     for_each_part(&addends, MAX_DIMS, to, from.start, size, &mut |addends, to_start, from_start| {
@@ -249,49 +250,11 @@ unsafe fn run(place: Place, instance: &str, count: u64, parameters: &[*const c_v
     unsafe { launch(place.stream, place.device.status()?, function, grid, parameters) }
 }
 
-/// The type of positions below a count.
-fn index_type(count: u64) -> &'static str {
-    if count <= u64::from(u32::MAX) { "u32" } else { "u64" }
-}
-
-/// The type of elements that are only moved.
-fn bits(size: usize) -> &'static str {
-    match size {
-        1 => "u8",
-        2 => "u16",
-        4 => "u32",
-        8 => "u64",
-        _ => "bits128",
-    }
-}
-
-/// The name of an element type in the text.
-fn element_type(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "truth",
-        DType::U8 => "u8",
-        DType::U16 => "u16",
-        DType::U32 => "u32",
-        DType::U64 => "u64",
-        DType::I8 => "i8",
-        DType::I16 => "i16",
-        DType::I32 => "i32",
-        DType::I64 => "i64",
-        DType::F16 => "f16",
-        DType::BF16 => "bf16",
-        DType::F32 => "float",
-        DType::F64 => "double",
-        DType::C64 => "c32",
-        DType::C128 => "c64",
-        // Only moved: the host converts them.
-        DType::F8E4M3 | DType::F8E5M2 | DType::I4 | DType::U4 => "u8",
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use opsmith_core::DTypeSet;
+    use opsmith_core::DType;
 
+    use super::instance::all as instances;
     use super::*;
 
     #[test]
@@ -322,26 +285,7 @@ mod tests {
     #[test]
     #[ignore = "needs NVRTC, in a place of the search or named in OPSMITH_NVRTC; no device"]
     fn every_instance_compiles() {
-        let mut instances: Vec<String> = [1, 2, 4, 8, 16]
-            .map(|size| format!("OPSMITH_MOVE(opsmith_kernel, {}, u32)", bits(size)))
-            .into_iter()
-            .collect();
-        for to in DTypeSet::ALL.iter() {
-            let to_type = element_type(to);
-            instances.push(format!("OPSMITH_FILL(opsmith_kernel, {to_type}, u64)"));
-            if to.is_differentiable() {
-                instances.push(format!("OPSMITH_ACCUMULATE(opsmith_kernel, {to_type}, u64)"));
-            }
-            for from in DTypeSet::ALL.iter().filter(|from| *from != to) {
-                let from_type = element_type(from);
-                instances.push(format!("OPSMITH_CONVERT(opsmith_kernel, {to_type}, {from_type}, u32)"));
-                instances.push(format!("OPSMITH_CONVERT_ROW(opsmith_kernel, {to_type}, {from_type})"));
-            }
-        }
-        instances.extend(
-            [1, 2, 4, 8, 16].map(|size| format!("OPSMITH_TRANSPOSE(opsmith_kernel, {})", bits(size))),
-        );
-        for instance in instances {
+        for instance in instances().filter(|instance| !instance.ends_with("u64)")) {
             let image = crate::compile::image_for(&SOURCE, &instance, 90).unwrap();
             assert!(image.starts_with(b"\x7fELF"), "{instance}");
         }
@@ -349,5 +293,12 @@ mod tests {
         // An architecture of the future.
         let text = crate::compile::image_for(&SOURCE, "OPSMITH_MOVE(opsmith_kernel, u8, u32)", 999).unwrap();
         assert!(text.starts_with(b"//"), "text for the driver's compiler");
+    }
+
+    #[test]
+    fn instances_are_different() {
+        let all: Vec<String> = instances().collect();
+        let different: std::collections::HashSet<&String> = all.iter().collect();
+        assert_eq!((all.len(), different.len()), (687, 687));
     }
 }

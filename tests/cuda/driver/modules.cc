@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <string>
 
 #include "../image.h"
 #include "modules.h"
@@ -25,13 +26,42 @@ Function *find_function(void *handle) {
   return functions.count(handle) == 1 ? static_cast<Function *>(handle) : nullptr;
 }
 
+// The number after a word of PTX, as 10 × major + minor for a version; 0 if the word is missing.
+static int ptx_number(const char *text, const char *word) {
+  const char *found = strstr(text, word);
+  if (found == nullptr) return 0;
+  const char *digits = found + strlen(word);
+  const int whole = atoi(digits);
+  const char *point = strchr(digits, '.'), *end = strchr(digits, '\n');
+  return point != nullptr && end != nullptr && point < end ? whole * 10 + atoi(point + 1) : whole;
+}
+
+// The object in PTX of the stand-in for NVRTC, whose digits stand in a comment, as the driver's own compiler would make it.
+static int compile_ptx(const char *text, std::string &image) {
+  const char *newest = getenv("STANDIN_PTX_VERSION");
+  if (ptx_number(text, ".version ") > (newest != nullptr ? atoi(newest) : 90)) return kUnsupportedPtxVersion;
+  const int architecture = ptx_number(text, ".target sm_");
+  if (architecture == 0) return kInvalidPtx;
+  if (architecture > 90) return kNoBinaryForGpu;
+  const char *digits = strstr(text, standin::kDigits);
+  if (digits == nullptr) return kInvalidPtx;
+  auto value = [](char digit) { return digit >= '0' && digit <= '9' ? digit - '0' : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1; };
+  for (digits += strlen(standin::kDigits); value(digits[0]) >= 0 && value(digits[1]) >= 0; digits += 2) {
+    image.push_back(static_cast<char>(value(digits[0]) * 16 + value(digits[1])));
+  }
+  standin::Trailer trailer;
+  if (image.size() < sizeof(Elf64_Ehdr) + sizeof trailer) return kInvalidPtx;
+  memcpy(&trailer, image.data() + image.size() - sizeof trailer, sizeof trailer);
+  const size_t size = image.size() - sizeof trailer;
+  return trailer.is_valid() && trailer.hash == standin::hash(image.data(), size) ? kSuccess : kInvalidPtx;
+}
+
 // The image in a file of its own, checked; its size is not known, so it is read by the system, which stops at the end of
 // memory.
-static int copy_image(const void *image, int file) {
+static int copy_image(const void *image, int file, bool is_ptx) {
   Elf64_Ehdr header;
   if (pwrite(file, image, sizeof header, 0) != sizeof header) return kInvalidImage;
   if (pread(file, &header, sizeof header, 0) != sizeof header) return kInvalidImage;
-  if (memcmp(header.e_ident, ".version", 8) == 0 || header.e_ident[0] == '/') return kInvalidPtx;
   if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return kInvalidImage;
   // The number of NVIDIA's devices among machines.
   if (header.e_machine == 190) return kNoBinaryForGpu;
@@ -46,7 +76,17 @@ static int copy_image(const void *image, int file) {
   const bool intact = trailer.is_valid() && trailer.hash == standin::hash(mapped, size);
   munmap(mapped, whole);
   if (!intact) return kInvalidImage;
-  return trailer.architecture >= 90 && trailer.architecture < 100 ? kSuccess : kNoBinaryForGpu;
+  const bool fits = is_ptx || (trailer.architecture >= 90 && trailer.architecture < 100);
+  return fits ? kSuccess : kNoBinaryForGpu;
+}
+
+// Machine code, or text, which ends with a zero.
+static int read_image(const void *image, int file) {
+  const char *text = static_cast<const char *>(image);
+  if (text[0] != '/' && text[0] != '.') return copy_image(image, file, false);
+  std::string compiled;
+  const int code = compile_ptx(text, compiled);
+  return code ? code : copy_image(compiled.data(), file, true);
 }
 
 static int load(LoadedModule **made, const void *image) {
@@ -54,7 +94,7 @@ static int load(LoadedModule **made, const void *image) {
   std::string path = std::string(folder != nullptr ? folder : "/tmp") + "/standin-XXXXXX";
   const int file = mkstemp(path.data());
   if (file < 0) return kOperatingSystem;
-  int code = copy_image(image, file);
+  int code = read_image(image, file);
   void *library = code ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   close(file);
   unlink(path.c_str());

@@ -28,6 +28,7 @@ enum Code {
   kInvalidContext = 201,
   kNoBinaryForGpu = 209,
   kInvalidPtx = 218,
+  kUnsupportedPtxVersion = 222,
   kOperatingSystem = 304,
   kInvalidHandle = 400,
   kNotFound = 500,

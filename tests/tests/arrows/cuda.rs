@@ -7,6 +7,7 @@ pub const TABLE: Table = Table {
     rows: &[
         ("driver", &[]),
         ("geometry", &[]),
+        ("key", &[]),
         ("settings", &[]),
         ("ticket", &[]),
         ("allocator", &["ticket"]),
@@ -16,7 +17,8 @@ pub const TABLE: Table = Table {
         ("memory", &["allocator", "driver", "settings", "stream"]),
         ("staging", &["driver", "memory", "stream"]),
         ("status", &["driver", "memory", "stream"]),
-        ("compile", &["driver", "settings", "status"]),
+        ("images", &["key"]),
+        ("compile", &["driver", "images", "key", "settings", "status"]),
         ("launch", &["compile", "driver", "status", "stream"]),
         ("device", &["compile", "driver", "memory", "staging", "status"]),
         ("movement", &["device", "geometry", "launch", "stream"]),

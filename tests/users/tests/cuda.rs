@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
+use opsmith::cuda::images::{CompiledImage, ImageTarget, options_for, text_key};
+use opsmith::cuda::{KernelOrigin, Nvrtc};
 use opsmith::runtime::op::OpDef;
-use opsmith::runtime::set_host_fallback;
+use opsmith::runtime::{DTypeSet, set_host_fallback};
 use opsmith::{Device, LIBRARY, Tensor, TensorOps};
 use opsmith_testing::checks::{self, Agreement};
 use opsmith_testing::{Report, report, results};
@@ -19,8 +21,15 @@ const DEVICE: Device = Device::cuda(0);
 const PART: &str = "OPSMITH_CUDA_PART";
 
 /// A part of the work, by name.
-const PARTS: &[(&str, fn())] =
-    &[("forms", forms), ("gradients", gradients), ("graphs", graphs), ("errors", errors)];
+const PARTS: &[(&str, fn())] = &[
+    ("forms", forms),
+    ("dtypes", dtypes),
+    ("gradients", gradients),
+    ("graphs", graphs),
+    ("errors", errors),
+    ("archive", archive),
+    ("from_archive", from_archive),
+];
 
 /// The process started by the tests below.
 #[test]
@@ -51,10 +60,7 @@ fn done(part: &str) {
 #[track_caller]
 fn done_with(part: &str, variables: &[(&str, &str)]) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "worker", "--nocapture", "--test-threads=1"])
-        .env(PART, part)
-        .envs(variables.iter().copied());
+    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
     if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
         // One cache for all parts, which run the same kernels; it goes with the folder, since its keys do not hold the
         // stand-in's headers.
@@ -64,6 +70,7 @@ fn done_with(part: &str, variables: &[(&str, &str)]) {
             .env("OPSMITH_CACHE_DIR", cache)
             .env_remove("OPSMITH_NVRTC");
     }
+    command.envs(variables.iter().copied());
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -76,6 +83,13 @@ fn every_form_agrees_with_the_host() {
     done("forms");
 }
 
+/// All dtypes, for the texts of all kernels too (`scripts/cuda-images`).
+#[test]
+#[ignore = "takes minutes"]
+fn every_form_in_every_dtype_agrees_with_the_host() {
+    done("dtypes");
+}
+
 #[test]
 fn every_gradient_agrees_with_the_host() {
     done("gradients");
@@ -84,6 +98,38 @@ fn every_gradient_agrees_with_the_host() {
 #[test]
 fn every_graph_agrees_with_the_host() {
     done("graphs");
+}
+
+/// Texts that a first run keeps become an archive, with which a second one needs no compiler.
+#[test]
+fn operators_run_from_an_archive_without_a_compiler() {
+    if std::env::var_os("OPSMITH_ON_DEVICE").is_some() {
+        println!("not run: the archive would be the stand-in's, which no device loads");
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-archive");
+    _ = std::fs::remove_dir_all(&folder);
+    let driver = folder.join("driver");
+    opsmith_stand_in::driver(&driver);
+    for name in ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"] {
+        std::fs::write(driver.join(name), "no library").unwrap();
+    }
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let (texts, file) = (path(&folder.join("texts")), path(&folder.join("kernels.images")));
+    let operators = ("OPSMITH_OPERATORS", "add,mm,softmax,sort,index_select");
+    done_with("forms", &[operators, ("OPSMITH_CUDA_EVERY", "1"), ("OPSMITH_CUDA_KEEP_TEXT", &texts)]);
+    done_with("archive", &[("OPSMITH_CUDA_KEEP_TEXT", &texts), ("OPSMITH_CUDA_IMAGES", &file)]);
+    done_with(
+        "from_archive",
+        &[
+            operators,
+            ("OPSMITH_CUDA_EVERY", "1"),
+            ("OPSMITH_CUDA_IMAGES", &file),
+            ("LD_LIBRARY_PATH", &path(&driver)),
+            ("OPSMITH_CACHE_DIR", "/proc/nonexistent"),
+            ("PATH", "/nonexistent"),
+        ],
+    );
 }
 
 #[test]
@@ -147,6 +193,44 @@ const UNITS: Agreement = Agreement::Units(16);
 fn forms() {
     let report = compared(|op| checks::forms_on(op, DEVICE, UNITS));
     assert!(report.is_none_or(|report| report.compared > 5000));
+}
+
+fn dtypes() {
+    let report = compared(|op| checks::forms_in(op, DEVICE, UNITS, DTypeSet::ALL.iter()));
+    assert!(report.is_none_or(|report| report.compared > 10_000));
+}
+
+/// Makes an archive of the texts in a folder: machine code of the device for each second one, PTX for the others.
+fn archive() {
+    let variable = |name| PathBuf::from(std::env::var_os(name).unwrap());
+    let nvrtc = Nvrtc::find().unwrap();
+    let mut images = Vec::new();
+    for (number, entry) in std::fs::read_dir(variable("OPSMITH_CUDA_KEEP_TEXT")).unwrap().enumerate() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let target = if number % 2 == 0 { ImageTarget::Cubin(90) } else { ImageTarget::Ptx(75) };
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let image = nvrtc.compile(&name, &text, target, &options_for(target)).unwrap().image;
+        let (key, line, compiler) = (text_key(&text), String::new(), String::new());
+        images.push(CompiledImage { key, name, line, target, compiler, resources: None, image });
+    }
+    let bytes = opsmith::cuda::images::archive(images).unwrap();
+    std::fs::write(variable("OPSMITH_CUDA_IMAGES"), bytes).unwrap();
+}
+
+fn from_archive() {
+    forms();
+    let kernels = opsmith::cuda::loaded_kernels(0).unwrap();
+    let is_of = |cubin: bool| {
+        let is = |origin: &KernelOrigin| matches!(origin, KernelOrigin::Archive { target, .. } if target.is_cubin() == cubin);
+        kernels.iter().filter(|kernel| is(&kernel.origin)).count()
+    };
+    let (cubins, ptx) = (is_of(true), is_of(false));
+    assert!(
+        cubins > 10 && ptx > 10 && cubins + ptx == kernels.len(),
+        "{cubins} and {ptx} of {}",
+        kernels.len()
+    );
 }
 
 fn gradients() {

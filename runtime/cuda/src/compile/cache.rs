@@ -18,27 +18,6 @@ use sha2::{Digest, Sha256};
 const DEFAULT_LIMIT: u64 = 1 << 30;
 const HASH_BYTES: usize = 32;
 
-/// The key of an image: a hash of all that decides it.
-pub struct Key(Sha256);
-
-impl Key {
-    /// The key of no parts.
-    pub fn new() -> Key {
-        Key(Sha256::new_with_prefix(b"opsmith image 1"))
-    }
-
-    /// Adds a part with its length, so that no two lists of parts look alike.
-    pub fn add(&mut self, part: &str) {
-        self.0.update((part.len() as u64).to_le_bytes());
-        self.0.update(part);
-    }
-
-    /// 128 bits of it as text.
-    pub fn finish(self) -> String {
-        self.0.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-    }
-}
-
 /// The folder.
 pub struct Cache {
     root: PathBuf,

@@ -8,6 +8,8 @@ use std::path::Path;
 use libloading::os::unix::{Library, RTLD_NOW};
 use opsmith_runtime::{Error, Result};
 
+use crate::images::ImageTarget;
+
 const SUCCESS: c_int = 0;
 /// The result for a source with mistakes.
 const COMPILATION: c_int = 6;
@@ -70,23 +72,12 @@ pub struct Nvrtc {
     _library: Library,
 }
 
-/// The kind of image to compile to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Target {
-    /// Machine code of an architecture.
-    Cubin(c_int),
-    /// Text for the driver's own compiler, for an architecture that this compiler does not know.
-    Ptx(c_int),
-}
-
-impl Target {
-    /// The option of the compiler.
-    pub fn option(self) -> String {
-        match self {
-            Target::Cubin(architecture) => format!("--gpu-architecture=sm_{architecture}"),
-            Target::Ptx(architecture) => format!("--gpu-architecture=compute_{architecture}"),
-        }
-    }
+/// The result of a compilation.
+pub struct Compiled {
+    /// Machine code or PTX.
+    pub image: Vec<u8>,
+    /// Messages of the compiler and the assembler.
+    pub log: String,
 }
 
 /// Opens a library, with flags of the loader besides the usual ones.
@@ -121,25 +112,36 @@ impl Nvrtc {
     ///
     /// # Errors
     /// If the compiler knows none.
-    pub fn target(&self, architecture: c_int) -> Result<Target> {
+    pub fn target(&self, architecture: c_int) -> Result<ImageTarget> {
         if self.architectures.contains(&architecture) {
-            return Ok(Target::Cubin(architecture));
+            return Ok(ImageTarget::Cubin(architecture));
         }
         let below = self.architectures.iter().copied().filter(|known| *known < architecture).max();
-        below.map(Target::Ptx).ok_or_else(|| {
+        below.map(ImageTarget::Ptx).ok_or_else(|| {
             Error::device(format!(
-                "the compiler {} (NVRTC {}.{}) does not know the device's architecture sm_{architecture}",
-                self.place, self.version.0, self.version.1
+                "the compiler {} does not know the device's architecture sm_{architecture}",
+                self.title()
             ))
             .with_help("install NVRTC of a CUDA version that supports the device: pip install nvidia-cuda-nvrtc-cu12")
         })
+    }
+
+    /// Its place and version, for messages.
+    pub fn title(&self) -> String {
+        format!("{} (NVRTC {}.{})", self.place, self.version.0, self.version.1)
     }
 
     /// Compiles a text to an image.
     ///
     /// # Errors
     /// If the text has mistakes; the error has the compiler's messages.
-    pub fn compile(&self, name: &str, text: &str, target: Target, options: &[String]) -> Result<Vec<u8>> {
+    pub fn compile(
+        &self,
+        name: &str,
+        text: &str,
+        target: ImageTarget,
+        options: &[String],
+    ) -> Result<Compiled> {
         let c_text = |text: &str| {
             CString::new(text).map_err(|_| Error::kernel(format!("the source of {name} has a zero byte")))
         };
@@ -168,13 +170,11 @@ impl Nvrtc {
         if code == COMPILATION {
             let log = program.log();
             return Err(Error::kernel(format!("the source of {name} does not compile:\n{}", log.trim_end()))
-                .with_help(format!(
-                    "the compiler is {} (NVRTC {}.{})",
-                    self.place, self.version.0, self.version.1
-                )));
+                .with_help(format!("the compiler is {}", self.title())));
         }
         self.check(code, name)?;
-        program.image(target).map_err(|code| self.failed(code, name))
+        let image = program.image(target).map_err(|code| self.failed(code, name))?;
+        Ok(Compiled { image, log: program.log() })
     }
 
     fn check(&self, code: c_int, name: &str) -> Result<()> {
@@ -210,11 +210,11 @@ impl Held<'_> {
         text.trim_end_matches('\0').to_owned()
     }
 
-    fn image(&self, target: Target) -> std::result::Result<Vec<u8>, c_int> {
+    fn image(&self, target: ImageTarget) -> std::result::Result<Vec<u8>, c_int> {
         let functions = &self.nvrtc.functions;
         match target {
-            Target::Ptx(_) => self.read(functions.nvrtcGetPTXSize, functions.nvrtcGetPTX),
-            Target::Cubin(_) => self.read(functions.nvrtcGetCUBINSize, functions.nvrtcGetCUBIN),
+            ImageTarget::Ptx(_) => self.read(functions.nvrtcGetPTXSize, functions.nvrtcGetPTX),
+            ImageTarget::Cubin(_) => self.read(functions.nvrtcGetCUBINSize, functions.nvrtcGetCUBIN),
         }
     }
 

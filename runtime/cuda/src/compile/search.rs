@@ -38,9 +38,32 @@ pub fn nvrtc(driver_major: c_int) -> Result<&'static Nvrtc> {
     }
 }
 
+impl Nvrtc {
+    /// The compiler of any version, searched for at the first request: for images that another machine loads.
+    ///
+    /// # Errors
+    /// If none is found; the error lists the places.
+    pub fn find() -> Result<&'static Nvrtc> {
+        nvrtc(c_int::MAX)
+    }
+}
+
+/// Whether the compiler was found.
+pub fn found() -> bool {
+    LOADED.get().is_some()
+}
+
+/// Whether the environment names a compiler.
+pub fn is_named() -> bool {
+    named().is_some()
+}
+
+fn named() -> Option<PathBuf> {
+    env::var_os("OPSMITH_NVRTC").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 fn find(driver_major: c_int) -> Result<Nvrtc> {
-    if let Some(path) = env::var_os("OPSMITH_NVRTC").filter(|path| !path.is_empty()) {
-        let path = PathBuf::from(path);
+    if let Some(path) = named() {
         return open_path(&path).map_err(|reason| {
             Error::device(format!("OPSMITH_NVRTC names {}, which cannot be used: {reason}", path.display()))
                 .with_help("name the file libnvrtc.so.13 or libnvrtc.so.12, or unset the variable")
@@ -56,7 +79,7 @@ fn not_found(places: Vec<String>) -> Error {
     let error = places.into_iter().fold(error, |error, place| error.with_note(format!("searched: {place}")));
     error.with_help(
         "pip install nvidia-cuda-nvrtc (nvidia-cuda-nvrtc-cu12 for a driver of CUDA 12), or name the library in \
-         OPSMITH_NVRTC",
+         OPSMITH_NVRTC; or name an archive with images of the kernels (opsmith cuda build) in OPSMITH_CUDA_IMAGES",
     )
 }
 

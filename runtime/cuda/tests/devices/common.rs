@@ -35,7 +35,12 @@ pub fn empty(name: &str) -> PathBuf {
 
 /// Does a part with the libraries of a folder.
 pub fn start(part: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    start_of(&std::env::current_exe().unwrap(), part, folder, variables)
+}
+
+/// Does a part of a program with the libraries of a folder.
+pub fn start_of(program: &Path, part: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(program);
     command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
     for variable in [
         "OPSMITH_NVRTC",
@@ -45,6 +50,9 @@ pub fn start(part: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
         "CUDA_PATH",
         "CUDA_VISIBLE_DEVICES",
         "OPSMITH_CUDA_KEEP_TEXT",
+        "OPSMITH_CUDA_IMAGES",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
     ] {
         command.env_remove(variable);
     }

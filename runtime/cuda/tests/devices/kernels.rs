@@ -7,7 +7,7 @@ use std::ptr::from_ref;
 
 use opsmith_runtime::arith::zero_division;
 use opsmith_runtime::backend::{DeviceMemory, DeviceSource, FunctionId, Grid, Work};
-use opsmith_runtime::{ErrorKind, Result};
+use opsmith_runtime::{Error, ErrorKind, Result};
 
 use crate::common::{DEVICE, Part, STAND_INS, done, download, empty, runtime, says, start, upload};
 
@@ -19,7 +19,7 @@ pub const PARTS: &[Part] = &[
     ("reported", reported),
     ("reported_at_once", reported_at_once),
     ("compiled", compiled),
-    ("not_compiled", not_compiled),
+    ("not_compiled", is_not_compiled),
     ("no_compiler", no_compiler),
     ("wrong_compiler", wrong_compiler),
     ("new_compiler", new_compiler),
@@ -266,7 +266,8 @@ fn reported_at_once() {
     work.wait().unwrap();
 }
 
-fn compiled() {
+/// Runs a kernel.
+pub fn compiled() {
     let memory = upload(DEVICE, &4.0f32.to_ne_bytes());
     let (count, add) = (1u64, 0.0f32);
     launch(scale("SCALE(2)"), grid(1, 1), &memory, &[from_ref(&count).cast(), from_ref(&add).cast()])
@@ -274,8 +275,13 @@ fn compiled() {
     assert_eq!(floats(&memory, 1), [8.0]);
 }
 
-fn not_compiled() {
-    says(runtime().function(0, &SCALE, "SCALE(2)"), &["scale.cuh"]);
+/// The error for the kernel.
+pub fn not_compiled() -> Error {
+    says(runtime().function(0, &SCALE, "SCALE(2)"), &[])
+}
+
+fn is_not_compiled() {
+    says(Err::<(), _>(not_compiled()), &["scale.cuh"]);
 }
 
 fn no_compiler() {
@@ -286,6 +292,8 @@ fn no_compiler() {
             "searched: libnvrtc.so.13 by the loader",
             "pip install nvidia-cuda-nvrtc",
             "OPSMITH_NVRTC",
+            "images: OPSMITH_CUDA_IMAGES names no archive of images",
+            "wanted: scale.cuh (SCALE(2)) for sm_90",
         ],
     );
     // Bytes move without it.

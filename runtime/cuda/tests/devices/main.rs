@@ -7,6 +7,7 @@
 mod common;
 mod costs;
 mod failures;
+mod images;
 mod kernels;
 mod memory;
 mod movement;
@@ -16,8 +17,16 @@ mod streams;
 #[test]
 fn worker() {
     let Ok(part) = std::env::var(common::PART) else { return };
-    let all = [costs::PARTS, failures::PARTS, kernels::PARTS, memory::PARTS, movement::PARTS, streams::PARTS]
-        .concat();
+    let all = [
+        costs::PARTS,
+        failures::PARTS,
+        images::PARTS,
+        kernels::PARTS,
+        memory::PARTS,
+        movement::PARTS,
+        streams::PARTS,
+    ]
+    .concat();
     let (_, work) = all.iter().find(|(name, _)| *name == part).expect("the part exists");
     work();
     println!("DONE {part}");

@@ -24,7 +24,7 @@ pub enum Agreement {
     Units(u32),
 }
 
-/// Dtypes that calls are compared in.
+/// Dtypes that calls are compared in, unless others are chosen.
 const DTYPES: [DType; 6] = [DType::F64, DType::F32, DType::C128, DType::BF16, DType::I64, DType::Bool];
 
 /// A form of a call, by the name of its check.
@@ -34,8 +34,18 @@ const FORMS: [NamedForm; 3] = [("forward", functional), ("inplace", inplace), ("
 
 /// The functional, in-place and out forms of every sample.
 pub fn forms_on(op: &'static OpDef, device: Device, agreement: Agreement) -> Report {
+    forms_in(op, device, agreement, DTYPES)
+}
+
+/// [`forms_on`] in these dtypes.
+pub fn forms_in(
+    op: &'static OpDef,
+    device: Device,
+    agreement: Agreement,
+    dtypes: impl IntoIterator<Item = DType>,
+) -> Report {
     let mut report = Report::default();
-    for dtype in DTYPES {
+    for dtype in dtypes {
         for (check, form) in FORMS {
             report.add(recorded(op, dtype, check, form_in(op, device, agreement, dtype, form)));
         }

@@ -27,7 +27,7 @@ use crate::report::Report;
 use crate::results::{self, CheckOutcome};
 use crate::samples::{exact_dtype, repeatable, samples};
 pub use call::{Call, elements, leaf, numbers_like, pull, weights};
-pub use device::{Agreement, forms_on, gradients_on, graphs_on};
+pub use device::{Agreement, forms_in, forms_on, gradients_on, graphs_on};
 pub use forward::forward;
 pub use graph::saved_graphs;
 pub use inference::Bound;
