@@ -7,7 +7,8 @@ use std::ptr::NonNull;
 
 use opsmith_core::Backend;
 use opsmith_runtime::backend::{
-    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, Mark, Queue, StreamId, Ticket,
+    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, LibraryProduct, Mark, Queue, StreamId,
+    Ticket,
 };
 use opsmith_runtime::{Result, Scalar};
 
@@ -15,6 +16,7 @@ use crate::compile::Function;
 use crate::device::{device, existing};
 use crate::driver;
 use crate::launch;
+use crate::libraries::cublaslt;
 use crate::marks;
 use crate::movement::{self, Place};
 use crate::properties::properties;
@@ -153,5 +155,10 @@ unsafe impl DeviceRuntime for Cuda {
         let function = std::ptr::with_exposed_provenance::<Function>(function.0 as usize);
         // SAFETY: the caller's promise: the function is one of `function`, which live as long as the process.
         unsafe { launch::launch(place.stream, place.device.status()?, &*function, grid, parameters) }
+    }
+
+    unsafe fn product(&self, queue: Queue, product: &LibraryProduct<'_>) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        unsafe { cublaslt::product(place(queue)?, product) }
     }
 }

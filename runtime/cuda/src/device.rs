@@ -2,13 +2,14 @@
 //!
 //! In: indices. Out: the state, created at the first request. Must not know the interface of devices.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use opsmith_runtime::Result;
 use opsmith_runtime::backend::DeviceSource;
 
 use crate::compile::{Function, Functions};
 use crate::driver::{self, Context};
+use crate::libraries::cublaslt::{CublasLt, Products};
 use crate::memory::Memory;
 use crate::staging::Staging;
 use crate::status::Status;
@@ -23,6 +24,9 @@ pub struct Device {
     pub staging: Staging,
     functions: Functions,
     status: OnceLock<Status>,
+    products: OnceLock<Products>,
+    /// Held while a library starts.
+    starting: Mutex<()>,
 }
 
 static DEVICES: OnceLock<Vec<OnceLock<Device>>> = OnceLock::new();
@@ -45,6 +49,8 @@ pub fn device(index: u16) -> Result<&'static Device> {
         staging: Staging::default(),
         functions: Functions::default(),
         status: OnceLock::new(),
+        products: OnceLock::new(),
+        starting: Mutex::default(),
     }))
 }
 
@@ -65,6 +71,22 @@ impl Device {
         }
         let status = Status::new(self.context)?;
         Ok(self.status.get_or_init(|| status))
+    }
+
+    /// The library of products on this device, started at the first request.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn products(&self, library: &'static CublasLt) -> Result<&Products> {
+        if let Some(products) = self.products.get() {
+            return Ok(products);
+        }
+        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(products) = self.products.get() {
+            return Ok(products);
+        }
+        let products = Products::new(library, self.context)?;
+        Ok(self.products.get_or_init(|| products))
     }
 
     /// The function of an instance of a source.

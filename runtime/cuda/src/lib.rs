@@ -14,6 +14,7 @@ mod device;
 mod driver;
 mod geometry;
 mod launch;
+mod libraries;
 mod marks;
 mod memory;
 mod movement;
@@ -27,6 +28,8 @@ mod ticket;
 use opsmith_runtime::Result;
 
 pub use allocator::Statistics;
+pub use libraries::cublaslt::{allows_tf32, set_allow_tf32};
+pub use libraries::{LibraryReport, LibraryState, libraries};
 pub use properties::{Properties, properties};
 
 /// The number of devices that the driver shows, at least 1.

@@ -7,6 +7,7 @@
 //! Must not know operators, tensors or drivers; see `docs/design/devices.md`.
 
 mod memory;
+mod product;
 mod work;
 
 use std::ffi::c_void;
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
 pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
+pub use product::{Activation, LibraryProduct};
 pub use work::Work;
 
 /// A stream of a device: a queue whose work runs in submission order. The number is chosen by the backend.
@@ -248,6 +250,20 @@ pub unsafe trait DeviceRuntime: Sync {
         _ = (function, grid, parameters);
         Err(Error::not_implemented(format!("the memory of device {} launches no kernels", queue.device))
             .with_help("link a crate whose backend launches them, or use the CPU"))
+    }
+
+    /// Submits a product to a library of the device's vendor, if there is one that computes it, and returns whether it did: if
+    /// not, nothing was written, and the caller's own kernel has to.
+    ///
+    /// # Errors
+    /// If a library that the user named cannot be used, or errors of the library or the device.
+    ///
+    /// # Safety
+    /// All operands are in memory of the queue's device, which stays valid until the stream has passed this request, and none
+    /// overlaps the result.
+    unsafe fn product(&self, queue: Queue, product: &LibraryProduct<'_>) -> Result<bool> {
+        _ = (queue, product);
+        Ok(false)
     }
 }
 

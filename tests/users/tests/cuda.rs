@@ -39,6 +39,7 @@ static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda");
     opsmith_stand_in::driver(&folder);
     opsmith_stand_in::nvrtc(&folder);
+    opsmith_stand_in::cublaslt(&folder);
     folder
 });
 
@@ -51,10 +52,7 @@ fn done(part: &str) {
 #[track_caller]
 fn done_with(part: &str, variables: &[(&str, &str)]) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "worker", "--nocapture", "--test-threads=1"])
-        .env(PART, part)
-        .envs(variables.iter().copied());
+    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
     if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
         // One cache for all parts, which run the same kernels; it goes with the folder, since its keys do not hold the
         // stand-in's headers.
@@ -62,8 +60,11 @@ fn done_with(part: &str, variables: &[(&str, &str)]) {
         command
             .env("LD_LIBRARY_PATH", &*STAND_IN)
             .env("OPSMITH_CACHE_DIR", cache)
-            .env_remove("OPSMITH_NVRTC");
+            .env_remove("OPSMITH_NVRTC")
+            .env_remove("OPSMITH_CUBLASLT")
+            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt");
     }
+    command.envs(variables.iter().copied());
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -84,6 +85,17 @@ fn every_gradient_agrees_with_the_host() {
 #[test]
 fn every_graph_agrees_with_the_host() {
     done("graphs");
+}
+
+/// Without libraries of the vendor, products are computed by kernels of our own.
+#[test]
+fn products_without_libraries_agree_with_the_host() {
+    let products = "mm,bmm,addmm,_addmm_activation,baddbmm,addbmm,mv,addmv,dot,linear,matmul,einsum,lstm,gru";
+    let alone =
+        [("OPSMITH_CUDA_LIBRARIES", "off"), ("OPSMITH_OPERATORS", products), ("OPSMITH_CUDA_EVERY", "1")];
+    for part in ["forms", "gradients"] {
+        done_with(part, &alone);
+    }
 }
 
 #[test]

@@ -102,6 +102,9 @@ pub struct DescribedKernel {
     pub source: Option<String>,
     /// The required signature, for a hand-written function.
     pub signature: Option<String>,
+    /// How a function for a device computes: its documentation up to the errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documentation: Option<String>,
 }
 
 /// The inference rules of the outputs.
@@ -300,6 +303,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Describe
         text,
         source,
         signature: None,
+        documentation: None,
     };
     if let Some(path) = &body.view {
         found.push(any("view", path.clone(), sources.rust(path)));
@@ -317,6 +321,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Describe
             kind,
             text: kernel.text.clone(),
             source,
+            documentation: documentation(kernel, sources),
         });
     }
     let loops = Backend::ALL.into_iter().filter(|backend| {
@@ -329,6 +334,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Describe
             kind: "expression",
             text: print(expression, op, &checked.model),
             signature: None,
+            documentation: None,
             source: source::of_key(checked, op, "pointwise"),
         });
     }
@@ -340,6 +346,18 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Describe
         ));
     }
     found
+}
+
+/// The documentation of a function for a device, up to its errors, in one line.
+fn documentation(kernel: &model::Kernel, sources: &mut CodePlaces) -> Option<String> {
+    let KernelSource::Rust { path, .. } = &kernel.source else { return None };
+    if kernel.backend == Backend::Cpu {
+        return None;
+    }
+    let whole = sources.kernel_documentation(path, kernel.backend)?;
+    let text = whole.split("# Errors").next().unwrap_or_default();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// The kind of a hand-written kernel in words, and the location of its source.

@@ -8,16 +8,28 @@ mod common;
 mod costs;
 mod failures;
 mod kernels;
+mod libraries;
 mod memory;
 mod movement;
+mod product_cases;
+mod products;
 mod streams;
 
 /// Does the part that a test asks for.
 #[test]
 fn worker() {
     let Ok(part) = std::env::var(common::PART) else { return };
-    let all = [costs::PARTS, failures::PARTS, kernels::PARTS, memory::PARTS, movement::PARTS, streams::PARTS]
-        .concat();
+    let all = [
+        costs::PARTS,
+        failures::PARTS,
+        kernels::PARTS,
+        libraries::PARTS,
+        memory::PARTS,
+        movement::PARTS,
+        products::PARTS,
+        streams::PARTS,
+    ]
+    .concat();
     let (_, work) = all.iter().find(|(name, _)| *name == part).expect("the part exists");
     work();
     println!("DONE {part}");
