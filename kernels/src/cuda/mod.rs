@@ -35,6 +35,7 @@ pub mod sort;
 
 mod compact;
 mod entries;
+mod fft_library;
 mod fold;
 mod launch;
 mod lists;

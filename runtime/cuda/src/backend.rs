@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 
 use opsmith_core::Backend;
 use opsmith_runtime::backend::{
-    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, LibraryProduct, Mark, Queue, StreamId,
-    Ticket,
+    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, LibraryProduct, LibraryTransform, Mark,
+    Queue, StreamId, Ticket,
 };
 use opsmith_runtime::{Result, Scalar};
 
@@ -16,7 +16,7 @@ use crate::compile::Function;
 use crate::device::{device, existing};
 use crate::driver;
 use crate::launch;
-use crate::libraries::cublaslt;
+use crate::libraries::{cublaslt, cufft};
 use crate::marks;
 use crate::movement::{self, Place};
 use crate::properties::properties;
@@ -160,5 +160,14 @@ unsafe impl DeviceRuntime for Cuda {
     unsafe fn product(&self, queue: Queue, product: &LibraryProduct<'_>) -> Result<bool> {
         // SAFETY: the caller's promise.
         unsafe { cublaslt::product(place(queue)?, product) }
+    }
+
+    fn has_transforms(&self) -> Result<bool> {
+        cufft::is_used()
+    }
+
+    unsafe fn transform(&self, queue: Queue, transform: &LibraryTransform<'_>) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        unsafe { cufft::transform(place(queue)?, transform) }
     }
 }

@@ -10,6 +10,7 @@ use opsmith_runtime::backend::DeviceSource;
 use crate::compile::{Function, Functions};
 use crate::driver::{self, Context};
 use crate::libraries::cublaslt::{CublasLt, Products};
+use crate::libraries::cufft::Transforms;
 use crate::memory::Memory;
 use crate::staging::Staging;
 use crate::status::Status;
@@ -22,6 +23,8 @@ pub struct Device {
     pub memory: Memory,
     /// Its pinned buffers.
     pub staging: Staging,
+    /// Plans of Fourier transforms.
+    pub transforms: Transforms,
     functions: Functions,
     status: OnceLock<Status>,
     products: OnceLock<Products>,
@@ -47,6 +50,7 @@ pub fn device(index: u16) -> Result<&'static Device> {
         context,
         memory,
         staging: Staging::default(),
+        transforms: Transforms::default(),
         functions: Functions::default(),
         status: OnceLock::new(),
         products: OnceLock::new(),

@@ -8,6 +8,7 @@
 
 mod memory;
 mod product;
+mod transform;
 mod work;
 
 use std::ffi::c_void;
@@ -21,6 +22,7 @@ use crate::scalar::Scalar;
 
 pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
 pub use product::{Activation, LibraryProduct};
+pub use transform::LibraryTransform;
 pub use work::Work;
 
 /// A stream of a device: a queue whose work runs in submission order. The number is chosen by the backend.
@@ -263,6 +265,28 @@ pub unsafe trait DeviceRuntime: Sync {
     /// overlaps the result.
     unsafe fn product(&self, queue: Queue, product: &LibraryProduct<'_>) -> Result<bool> {
         _ = (queue, product);
+        Ok(false)
+    }
+
+    /// Whether a library of the device's vendor computes Fourier transforms, so that a caller need not move numbers in vain.
+    ///
+    /// # Errors
+    /// If a library that the user named cannot be used.
+    fn has_transforms(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Submits Fourier transforms to a library of the device's vendor, if there is one that computes them, and returns whether it
+    /// did: if not, nothing was written.
+    ///
+    /// # Errors
+    /// As [`DeviceRuntime::product`].
+    ///
+    /// # Safety
+    /// Both sides have the described numbers in memory of the queue's device, which stays valid until the stream has passed this
+    /// request, and do not overlap.
+    unsafe fn transform(&self, queue: Queue, transform: &LibraryTransform<'_>) -> Result<bool> {
+        _ = (queue, transform);
         Ok(false)
     }
 }

@@ -55,6 +55,15 @@ pub fn cublaslt_with(folder: &Path, flags: &[&str]) {
     std::os::unix::fs::symlink("libcublasLt.so", folder.join("libcublasLt.so.13")).unwrap();
 }
 
+/// Adds a stand-in for cuFFT, under the names by which it is looked for, to a folder that has the driver's.
+pub fn cufft(folder: &Path) {
+    let driver = folder.join("libcuda.so").display().to_string();
+    let flags = ["-pthread", "-Wl,-soname,libcufft.so.12", &driver];
+    compile("cufft.cc", &folder.join("libcufft.so"), &flags);
+    _ = std::fs::remove_file(folder.join("libcufft.so.12"));
+    std::os::unix::fs::symlink("libcufft.so", folder.join("libcufft.so.12")).unwrap();
+}
+
 /// The header that makes a text of kernels one for the host's compiler, for tests without the driver.
 pub fn emulation() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("emulate.h")

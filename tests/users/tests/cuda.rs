@@ -40,6 +40,7 @@ static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
     opsmith_stand_in::driver(&folder);
     opsmith_stand_in::nvrtc(&folder);
     opsmith_stand_in::cublaslt(&folder);
+    opsmith_stand_in::cufft(&folder);
     folder
 });
 
@@ -62,7 +63,8 @@ fn done_with(part: &str, variables: &[(&str, &str)]) {
             .env("OPSMITH_CACHE_DIR", cache)
             .env_remove("OPSMITH_NVRTC")
             .env_remove("OPSMITH_CUBLASLT")
-            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt");
+            .env_remove("OPSMITH_CUFFT")
+            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt,cufft");
     }
     command.envs(variables.iter().copied());
     let output = command.output().unwrap();
@@ -87,12 +89,12 @@ fn every_graph_agrees_with_the_host() {
     done("graphs");
 }
 
-/// Without libraries of the vendor, products are computed by kernels of our own.
+/// Without libraries of the vendor, products and transforms are computed by kernels of our own.
 #[test]
-fn products_without_libraries_agree_with_the_host() {
-    let products = "mm,bmm,addmm,_addmm_activation,baddbmm,addbmm,mv,addmv,dot,linear,matmul,einsum,lstm,gru";
+fn work_without_libraries_agrees_with_the_host() {
+    let alone = "_fft_r2c,_fft_c2r,_fft_c2c,mm,bmm,addmm,_addmm_activation,baddbmm,addbmm,mv,addmv,dot,linear,matmul,einsum,lstm,gru";
     let alone =
-        [("OPSMITH_CUDA_LIBRARIES", "off"), ("OPSMITH_OPERATORS", products), ("OPSMITH_CUDA_EVERY", "1")];
+        [("OPSMITH_CUDA_LIBRARIES", "off"), ("OPSMITH_OPERATORS", alone), ("OPSMITH_CUDA_EVERY", "1")];
     for part in ["forms", "gradients"] {
         done_with(part, &alone);
     }

@@ -3,14 +3,18 @@
 //! In: the environment. Out: opened libraries, and a list of them. Without them, kernels of our own run. Must not know tensors.
 //!
 //! ```text
-//! product ─► cublaslt::product ─► problem (layouts) ─► plans of the device ─► cublasLtMatmul, in the thread's stream
-//!                │ no library, or a product that it does not compute
+//! product ───► cublaslt::product ─► problem (layouts) ─► plans of the device ─► cublasLtMatmul, in the thread's stream
+//! transform ─► cufft::transform ──────────────────────► plans of the device ─► cufftXtExec
+//!                │ no library, or a request that it does not compute
 //!                └─► false: the caller's kernel
 //! ```
 
 pub mod cublaslt;
+pub mod cufft;
+mod library;
 pub mod search;
 mod table;
+mod workspace;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -18,12 +22,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use opsmith_runtime::{Error, Result};
 
-pub(crate) use table::functions;
+pub(crate) use table::{functions, numbers};
 
 /// The variable that selects libraries.
 const VARIABLE: &str = "OPSMITH_CUDA_LIBRARIES";
 /// The names of libraries in it.
-const NAMES: [&str; 1] = [cublaslt::NAME];
+const NAMES: [&str; 2] = ["cublaslt", "cufft"];
 
 /// A library of the vendor as this process has it.
 #[derive(Clone, Debug)]
@@ -88,8 +92,7 @@ impl Requests {
 /// If there is no driver, or the variable `OPSMITH_CUDA_LIBRARIES` has another name.
 pub fn libraries() -> Result<Vec<LibraryReport>> {
     let driver_major = crate::driver::driver()?.version / 1000;
-    let state = cublaslt::state(driver_major)?;
-    Ok(vec![cublaslt::REQUESTS.report(cublaslt::NAME, state)])
+    Ok(vec![cublaslt::report(driver_major)?, cufft::report(driver_major)?])
 }
 
 /// Whether a library is used.
@@ -145,6 +148,11 @@ mod tests {
     use super::{Choice, choice_of};
 
     #[test]
+    fn names_are_those_of_libraries() {
+        assert_eq!(super::NAMES, [super::cublaslt::DESCRIBED.name, super::cufft::DESCRIBED.name]);
+    }
+
+    #[test]
     fn the_variable_names_libraries() {
         let chosen = |text: &str| choice_of(Some(text), "cublaslt");
         for (text, choice) in [
@@ -156,6 +164,8 @@ mod tests {
             assert_eq!(chosen(text).unwrap(), choice, "{text}");
         }
         assert_eq!(choice_of(None, "cublaslt").unwrap(), Choice::IfFound);
+        assert_eq!(chosen("cufft").unwrap(), Choice::Off);
+        assert_eq!(chosen("cufft,cublaslt").unwrap(), Choice::Demanded);
         for (text, reason) in [("cublas", "no library `cublas`"), ("off,cublaslt", "others are named")] {
             let error = chosen(text).unwrap_err().to_string();
             assert!(error.contains(reason) && error.contains("OPSMITH_CUDA_LIBRARIES"), "{error}");

@@ -44,6 +44,67 @@ macro_rules! functions {
 }
 pub(crate) use functions;
 
+/// Defines numbers of a library's enumerations, and in tests the list `NUMBERS` of each with the header's name.
+macro_rules! numbers {
+    ($($(#[$attribute:meta])* $name:ident = $header:ident $value:literal;)*) => {
+        $($(#[$attribute])* pub const $name: c_int = $value;)*
+        #[cfg(test)]
+        pub const NUMBERS: &[(&str, c_int)] = &[$((stringify!($header), $value)),*];
+    };
+}
+pub(crate) use numbers;
+
+/// Checks that numbers and signatures are those of a header, and that more assertions hold after it. The folder of headers is that of
+/// the variable `OPSMITH_CUDA_HEADERS`.
+#[cfg(test)]
+#[track_caller]
+pub fn compare_with_header(
+    header: &str,
+    numbers: &[(&str, std::ffi::c_int)],
+    signatures: &[(&str, &[i64])],
+    more: &str,
+) {
+    let mut text = format!("#include <{header}>\n{COMPARISON}");
+    for (name, value) in numbers {
+        text += &format!("static_assert(static_cast<int>({name}) == {value}, \"{name}\");\n");
+    }
+    for (name, parameters) in signatures {
+        let list: Vec<String> = parameters.iter().map(i64::to_string).collect();
+        let list = list.join(", ");
+        text += &format!(
+            "static_assert(agrees(static_cast<decltype(&{name})>(nullptr), {{{list}}}), \"{name}\");\n"
+        );
+    }
+    text += more;
+    let headers = std::env::var("OPSMITH_CUDA_HEADERS").expect("the folder of CUDA's headers");
+    let file = std::env::temp_dir().join(format!("opsmith-{header}-{}.cc", std::process::id()));
+    std::fs::write(&file, text).unwrap();
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let mut command = std::process::Command::new(compiler);
+    command.args(["-std=c++17", "-fsyntax-only", "-I", &headers, "-I"]).arg(format!("{headers}/cccl"));
+    let output = command.arg(&file).output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Functions of a text that compares signatures.
+#[cfg(test)]
+const COMPARISON: &str = "#include <initializer_list>
+#include <type_traits>
+template <class T> constexpr long bytes() {
+  return std::is_pointer<T>::value ? -static_cast<long>(sizeof(T)) : static_cast<long>(sizeof(T));
+}
+template <class R, class... A>
+constexpr bool agrees(R (*)(A...), std::initializer_list<long> expected) {
+  const long found[] = {bytes<R>(), bytes<A>()...};
+  if (expected.size() != 1 + sizeof...(A)) return false;
+  for (unsigned i = 0; i < expected.size(); ++i) {
+    if (found[i] != expected.begin()[i]) return false;
+  }
+  return true;
+}
+";
+
 /// Types of parameters, for the comparison of signatures.
 #[cfg(test)]
 pub trait Parameter {

@@ -20,6 +20,7 @@ pub static STAND_INS: LazyLock<PathBuf> = LazyLock::new(|| {
     opsmith_stand_in::driver(&folder);
     opsmith_stand_in::nvrtc(&folder);
     opsmith_stand_in::cublaslt(&folder);
+    opsmith_stand_in::cufft(&folder);
     folder
 });
 
@@ -41,6 +42,7 @@ pub fn start(part: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
     for variable in [
         "OPSMITH_NVRTC",
         "OPSMITH_CUBLASLT",
+        "OPSMITH_CUFFT",
         "OPSMITH_CUDA_LIBRARIES",
         "OPSMITH_CUDA_TF32",
         "OPSMITH_CUDA_SYNC",

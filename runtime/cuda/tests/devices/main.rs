@@ -14,6 +14,7 @@ mod movement;
 mod product_cases;
 mod products;
 mod streams;
+mod transforms;
 
 /// Does the part that a test asks for.
 #[test]
@@ -28,6 +29,7 @@ fn worker() {
         movement::PARTS,
         products::PARTS,
         streams::PARTS,
+        transforms::PARTS,
     ]
     .concat();
     let (_, work) = all.iter().find(|(name, _)| *name == part).expect("the part exists");

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libloading::os::unix::Library;
 
-use crate::libraries::functions;
+use crate::libraries::{functions, numbers};
 
 /// A result; 0 is success.
 pub type Status = c_int;
@@ -32,16 +32,6 @@ pub struct Proposal {
     pub state: Status,
     waves: f32,
     reserved: [c_int; 4],
-}
-
-/// Numbers of the library's enumerations, each with its name.
-macro_rules! numbers {
-    ($($(#[$attribute:meta])* $name:ident = $header:ident $value:literal;)*) => {
-        $($(#[$attribute])* pub const $name: c_int = $value;)*
-        /// Each number, by the header's name.
-        #[cfg(test)]
-        pub const NUMBERS: &[(&str, c_int)] = &[$((stringify!($header), $value)),*];
-    };
 }
 
 numbers! {

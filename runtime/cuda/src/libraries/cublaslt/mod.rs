@@ -8,30 +8,33 @@ mod problem;
 mod product;
 mod products;
 
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libloading::os::unix::{Library, RTLD_NOW};
-use opsmith_runtime::{Error, Result};
+use opsmith_runtime::Result;
 
-use super::search::{self, NotFound, Opens, Origin, Wanted};
-use super::{Choice, LibraryState, Requests, choice};
+use super::library::{Described, Opened, Searched, file_of};
+use super::search::{self, Opens, Origin, Wanted};
+use super::{LibraryReport, Requests};
 use api::Functions;
 
 pub use product::product;
 pub use products::Products;
 
-/// The library's name in `OPSMITH_CUDA_LIBRARIES`.
-pub const NAME: &str = "cublaslt";
-/// Counts of products.
-pub static REQUESTS: Requests = Requests::new();
-
-const WANTED: Wanted = Wanted {
-    names: &["libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12"],
-    variable: "OPSMITH_CUBLASLT",
-    packages: &["nvidia/cu13/lib", "nvidia/cublas/lib"],
+/// The library.
+pub static DESCRIBED: Described = Described {
+    name: "cublaslt",
+    label: "cuBLASLt",
+    wanted: Wanted {
+        names: &["libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12"],
+        variable: "OPSMITH_CUBLASLT",
+        packages: &["nvidia/cu13/lib", "nvidia/cublas/lib"],
+    },
+    packages: ["nvidia-cublas", "nvidia-cublas-cu12"],
+    requests: Requests::new(),
 };
 /// The oldest version, as the library numbers it: 12.0.
 const OLDEST: usize = 120_000;
@@ -46,6 +49,16 @@ pub struct CublasLt {
     path: PathBuf,
     /// Keeps it loaded.
     _library: Library,
+}
+
+impl Opened for CublasLt {
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    fn version(&self) -> String {
+        dotted(self.version)
+    }
 }
 
 /// Libraries that a driver of this major version serves.
@@ -95,77 +108,25 @@ fn dotted(version: usize) -> String {
     format!("{}.{}.{}", version / unit, version % unit / 100, version % 100)
 }
 
-/// The file of a function.
-fn file_of(function: *const ()) -> Option<PathBuf> {
-    // SAFETY: a structure of numbers and addresses, for which zeros are values.
-    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: the result is a local variable.
-    let is_known = unsafe { libc::dladdr(function.cast(), &mut found) } != 0;
-    if !is_known || found.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the loader's name of a library that stays loaded, which ends with a zero.
-    let name = unsafe { CStr::from_ptr(found.dli_fname) };
-    Some(PathBuf::from(name.to_string_lossy().into_owned()))
+fn searched(driver_major: c_int) -> &'static Searched<CublasLt> {
+    static SEARCHED: OnceLock<Searched<CublasLt>> = OnceLock::new();
+    SEARCHED.get_or_init(|| search::find(&DESCRIBED.wanted, &Versions { driver_major }))
 }
 
-fn searched(driver_major: c_int) -> &'static std::result::Result<CublasLt, NotFound> {
-    static SEARCHED: OnceLock<std::result::Result<CublasLt, NotFound>> = OnceLock::new();
-    SEARCHED.get_or_init(|| search::find(&WANTED, &Versions { driver_major }))
-}
-
-/// The library; `None` if it is not allowed, or not there and not demanded. It is searched for at the first request.
+/// The library if it is used, searched for at the first request.
 ///
 /// # Errors
 /// If it is demanded and not there, or the file that its variable names cannot be used.
 fn library(driver_major: c_int) -> Result<Option<&'static CublasLt>> {
-    let choice = choice(NAME)?;
-    if choice == Choice::Off {
-        return Ok(None);
-    }
-    match searched(driver_major) {
-        Ok(found) => Ok(Some(found)),
-        Err(NotFound::Nowhere(_)) if choice == Choice::IfFound => Ok(None),
-        Err(why) => Err(not_found(why)),
-    }
+    DESCRIBED.used(|| searched(driver_major))
 }
 
 /// The state of the library in this process.
 ///
 /// # Errors
 /// If the variable of libraries has another name.
-pub fn state(driver_major: c_int) -> Result<LibraryState> {
-    if choice(NAME)? == Choice::Off {
-        return Ok(LibraryState::Off);
-    }
-    Ok(match searched(driver_major) {
-        Ok(found) => LibraryState::Found { path: found.path.clone(), version: dotted(found.version) },
-        Err(NotFound::Nowhere(places)) => LibraryState::Missing { places: places.clone() },
-        Err(NotFound::Named { path, reason }) => {
-            LibraryState::Missing { places: vec![format!("{}: {reason}", path.display())] }
-        }
-    })
-}
-
-#[cold]
-fn not_found(why: &NotFound) -> Error {
-    match why {
-        NotFound::Named { path, reason } => Error::device(format!(
-            "OPSMITH_CUBLASLT names {}, which cannot be used: {reason}",
-            path.display()
-        ))
-        .with_help("name the file libcublasLt.so.13 or libcublasLt.so.12, or unset the variable"),
-        NotFound::Nowhere(places) => {
-            let error = Error::device(
-                "OPSMITH_CUDA_LIBRARIES demands cublaslt, and no cuBLASLt was found (libcublasLt.so)",
-            );
-            let noted = |error: Error, place: &String| error.with_note(format!("searched: {place}"));
-            places.iter().fold(error, noted).with_help(
-                "pip install nvidia-cublas (nvidia-cublas-cu12 for a driver of CUDA 12), name the library in \
-                 OPSMITH_CUBLASLT, or unset OPSMITH_CUDA_LIBRARIES",
-            )
-        }
-    }
+pub fn report(driver_major: c_int) -> Result<LibraryReport> {
+    DESCRIBED.report(|| searched(driver_major))
 }
 
 fn tf32() -> &'static AtomicBool {

@@ -2,17 +2,15 @@
 //!
 //! In: a product. Out: work of the stream, and whether the library computes it. Must not know operators.
 
-use std::ptr::{NonNull, null_mut};
-
 use opsmith_runtime::Result;
 use opsmith_runtime::backend::LibraryProduct;
 use opsmith_runtime::internals::{Span, open_span};
 
 use super::problem::Problem;
-use super::{REQUESTS, allows_tf32, library};
+use super::{DESCRIBED, allows_tf32, library};
 use crate::launch;
+use crate::libraries::workspace::Workspace;
 use crate::movement::{self, Place};
-use crate::stream;
 
 /// Submits a product, and returns whether the library computes it; if not, nothing was written.
 ///
@@ -29,13 +27,13 @@ pub unsafe fn product(place: Place, product: &LibraryProduct<'_>) -> Result<bool
         let Some(problem) = Problem::of(product, tf32, allows_bias) else { break };
         // SAFETY: the caller's promise.
         if unsafe { submit(place, product, &problem, library)? } {
-            return Ok(REQUESTS.note(true));
+            return Ok(DESCRIBED.requests.note(true));
         }
         if problem.bias.is_none() {
             break;
         }
     }
-    Ok(REQUESTS.note(false))
+    Ok(DESCRIBED.requests.note(false))
 }
 
 /// Submits a problem of a product, if the library has an algorithm for it.
@@ -65,38 +63,4 @@ unsafe fn submit(
         stream.synchronize().map_err(|error| error.with_note("in a product of cuBLASLt"))?;
     }
     Ok(true)
-}
-
-/// Working memory for requests of a stream.
-struct Workspace {
-    place: Place,
-    memory: Option<NonNull<u8>>,
-}
-
-impl Workspace {
-    fn new(place: Place, bytes: usize) -> Result<Workspace> {
-        if bytes == 0 {
-            return Ok(Workspace { place, memory: None });
-        }
-        let memory = place.device.memory.allocate(place.stream.context, bytes)?;
-        let workspace = Workspace { place, memory: Some(memory) };
-        // Memory is that of the thread's own stream first.
-        let own = stream::own(place.stream.context)?;
-        if own.number != place.stream.number {
-            place.stream.follow(own.ticket())?;
-        }
-        Ok(workspace)
-    }
-
-    fn start(&self) -> *mut u8 {
-        self.memory.map_or(null_mut(), NonNull::as_ptr)
-    }
-}
-
-impl Drop for Workspace {
-    fn drop(&mut self) {
-        if let Some(memory) = self.memory {
-            self.place.device.memory.release(memory, self.place.stream.ticket());
-        }
-    }
 }
