@@ -21,12 +21,13 @@ fn large_shapes_agree_with_the_host() {
     opsmith_stand_in::driver(&folder);
     opsmith_stand_in::nvrtc(&folder);
     opsmith_stand_in::cublaslt(&folder);
-    for (part, libraries) in [("all", "off"), ("products", "cublaslt")] {
+    opsmith_stand_in::cudnn(&folder);
+    for (part, libraries) in [("all", "off"), ("libraries", "cublaslt,cudnn")] {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
         if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
             command.env("LD_LIBRARY_PATH", &folder).env("OPSMITH_CACHE_DIR", folder.join("cache"));
-            command.env_remove("OPSMITH_NVRTC").env_remove("OPSMITH_CUBLASLT");
+            command.env_remove("OPSMITH_NVRTC").env_remove("OPSMITH_CUBLASLT").env_remove("OPSMITH_CUDNN");
             command.env("OPSMITH_CUDA_LIBRARIES", libraries);
         }
         let output = command.output().unwrap();
@@ -42,8 +43,8 @@ fn worker() {
     let Ok(part) = std::env::var(PART) else { return };
     matrices();
     vectors();
+    convolutions();
     if part == "all" {
-        convolutions();
         windows();
         places();
         attention();

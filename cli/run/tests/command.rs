@@ -127,6 +127,7 @@ fn a_program_runs_on_a_device() {
     opsmith_stand_in::driver(&folder);
     opsmith_stand_in::nvrtc(&folder);
     opsmith_stand_in::cublaslt(&folder);
+    opsmith_stand_in::cudnn(&folder);
     let examples = "../../../examples/programs";
     for (name, arrays) in [
         ("mlp", &["case1.in0"][..]),
@@ -182,7 +183,8 @@ fn on_device<T: AsRef<OsStr>>(folder: &Path, arguments: &[T]) -> Output {
         .env("OPSMITH_CACHE_DIR", folder.join("cache"))
         .env_remove("OPSMITH_NVRTC")
         .env_remove("OPSMITH_CUBLASLT")
-        .env("OPSMITH_CUDA_LIBRARIES", "cublaslt")
+        .env_remove("OPSMITH_CUDNN")
+        .env("OPSMITH_CUDA_LIBRARIES", "cublaslt,cudnn")
         .output()
         .unwrap()
 }

@@ -8,11 +8,11 @@ use std::ffi::c_void;
 
 use num_complex::Complex64;
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::{Elements, Grid};
+use opsmith_runtime::backend::Grid;
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Error, Result, Scratch};
 
-use super::fft_library::by_library;
+use super::fft_library::{Side, Step, by_library};
 use super::launch::too_many_dims;
 use super::scratch::{Room, convert};
 use crate::cpu::expect_sizes;
@@ -171,41 +171,6 @@ pub fn fft_c2c(
         dims.iter().map(|&dim| Step { dim, size: self_.sizes()[dim], is_half: false }).collect();
     let (from, to) = (Side::of(&self_), Side::of_mut(&out));
     transform(out.device(), &steps, self_.sizes(), (&from, &to), scale, !forward)
-}
-
-/// A transform along one dimension.
-pub(super) struct Step {
-    pub dim: usize,
-    /// Its numbers.
-    pub size: i64,
-    /// Whether the source has the first half of them.
-    pub is_half: bool,
-}
-
-/// Numbers that are read or written.
-pub(super) struct Side {
-    pub start: *mut c_void,
-    pub dtype: DType,
-    pub sizes: Dims,
-    pub strides: Dims,
-}
-
-impl Side {
-    fn of(view: &DeviceView<'_>) -> Side {
-        let dtype = view.dtype();
-        let start = view.address().cast_mut().cast();
-        Side { start, dtype, sizes: view.sizes().into(), strides: view.strides().into() }
-    }
-
-    fn of_mut(view: &DeviceViewMut<'_>) -> Side {
-        let dtype = view.dtype();
-        let start = view.address().cast();
-        Side { start, dtype, sizes: view.sizes().into(), strides: view.strides().into() }
-    }
-
-    fn elements(&self) -> Elements<'_> {
-        Elements { start: self.start.cast(), dtype: self.dtype, sizes: &self.sizes, strides: &self.strides }
-    }
 }
 
 /// Transforms along some dimensions, one after the other; numbers between have the sizes `between`.

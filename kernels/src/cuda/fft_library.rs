@@ -7,14 +7,49 @@ use std::ffi::c_void;
 
 use opsmith_runtime::backend::{Elements, LibraryTransform, Work};
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{DType, Device, Dims, Result};
+use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Result};
 
-use super::fft::{Side, Step, scale_numbers};
+use super::fft::scale_numbers;
 use super::scratch::{Room, convert, is_dense};
 use crate::cpu::fft::half_of;
 
 /// Dimensions that a library transforms at once.
 const MOST_DIMS: usize = 3;
+
+/// A transform along one dimension.
+pub(super) struct Step {
+    pub dim: usize,
+    /// Its numbers.
+    pub size: i64,
+    /// Whether the source has the first half of them.
+    pub is_half: bool,
+}
+
+/// Numbers that are read or written.
+pub(super) struct Side {
+    pub start: *mut c_void,
+    pub dtype: DType,
+    pub sizes: Dims,
+    pub strides: Dims,
+}
+
+impl Side {
+    pub fn of(view: &DeviceView<'_>) -> Side {
+        let dtype = view.dtype();
+        let start = view.address().cast_mut().cast();
+        Side { start, dtype, sizes: view.sizes().into(), strides: view.strides().into() }
+    }
+
+    pub fn of_mut(view: &DeviceViewMut<'_>) -> Side {
+        let dtype = view.dtype();
+        let start = view.address().cast();
+        Side { start, dtype, sizes: view.sizes().into(), strides: view.strides().into() }
+    }
+
+    pub fn elements(&self) -> Elements<'_> {
+        Elements { start: self.start.cast(), dtype: self.dtype, sizes: &self.sizes, strides: &self.strides }
+    }
+}
 
 /// Transforms along some dimensions, if a library computes them.
 ///
@@ -173,7 +208,7 @@ impl<'a> Call<'a> {
 
     fn copy(&self, to: Side, from: Side) -> Result<()> {
         // SAFETY: both sides have the same sizes; one is an operand, and the other memory of this call.
-        unsafe { convert(self.device, elements(&to), elements(&from)) }
+        unsafe { convert(self.device, to.elements(), from.elements()) }
     }
 
     /// Transforms numbers whose last dimensions are `dims`.
@@ -213,8 +248,4 @@ fn packed_side(start: *mut c_void, side: &Side, order: &[i64]) -> Side {
     let mut packed = permuted(side, order);
     packed.strides = contiguous_strides(&packed.sizes);
     Side { start, ..packed }
-}
-
-fn elements(side: &Side) -> Elements<'_> {
-    Elements { start: side.start.cast(), dtype: side.dtype, sizes: &side.sizes, strides: &side.strides }
 }

@@ -34,6 +34,7 @@ pub mod softmax;
 pub mod sort;
 
 mod compact;
+mod convolution_library;
 mod entries;
 mod fft_library;
 mod fold;

@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 
 use opsmith_core::Backend;
 use opsmith_runtime::backend::{
-    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, LibraryProduct, LibraryTransform, Mark,
-    Queue, StreamId, Ticket,
+    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, LibraryConvolution, LibraryProduct,
+    LibraryTransform, Mark, Queue, StreamId, Ticket,
 };
 use opsmith_runtime::{Result, Scalar};
 
@@ -16,7 +16,7 @@ use crate::compile::Function;
 use crate::device::{device, existing};
 use crate::driver;
 use crate::launch;
-use crate::libraries::{cublaslt, cufft};
+use crate::libraries::{cublaslt, cudnn, cufft};
 use crate::marks;
 use crate::movement::{self, Place};
 use crate::properties::properties;
@@ -160,6 +160,11 @@ unsafe impl DeviceRuntime for Cuda {
     unsafe fn product(&self, queue: Queue, product: &LibraryProduct<'_>) -> Result<bool> {
         // SAFETY: the caller's promise.
         unsafe { cublaslt::product(place(queue)?, product) }
+    }
+
+    unsafe fn convolution(&self, queue: Queue, convolution: &LibraryConvolution<'_>) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        unsafe { cudnn::convolution(place(queue)?, convolution) }
     }
 
     fn has_transforms(&self) -> Result<bool> {

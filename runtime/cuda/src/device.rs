@@ -10,6 +10,7 @@ use opsmith_runtime::backend::DeviceSource;
 use crate::compile::{Function, Functions};
 use crate::driver::{self, Context};
 use crate::libraries::cublaslt::{CublasLt, Products};
+use crate::libraries::cudnn::{Convolutions, Cudnn};
 use crate::libraries::cufft::Transforms;
 use crate::memory::Memory;
 use crate::staging::Staging;
@@ -28,6 +29,7 @@ pub struct Device {
     functions: Functions,
     status: OnceLock<Status>,
     products: OnceLock<Products>,
+    convolutions: OnceLock<Convolutions>,
     /// Held while a library starts.
     starting: Mutex<()>,
 }
@@ -54,6 +56,7 @@ pub fn device(index: u16) -> Result<&'static Device> {
         functions: Functions::default(),
         status: OnceLock::new(),
         products: OnceLock::new(),
+        convolutions: OnceLock::new(),
         starting: Mutex::default(),
     }))
 }
@@ -91,6 +94,22 @@ impl Device {
         }
         let products = Products::new(library, self.context)?;
         Ok(self.products.get_or_init(|| products))
+    }
+
+    /// The library of convolutions on this device, started at the first request.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn convolutions(&self, library: &'static Cudnn) -> Result<&Convolutions> {
+        if let Some(convolutions) = self.convolutions.get() {
+            return Ok(convolutions);
+        }
+        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(convolutions) = self.convolutions.get() {
+            return Ok(convolutions);
+        }
+        let convolutions = Convolutions::new(library, self.context)?;
+        Ok(self.convolutions.get_or_init(|| convolutions))
     }
 
     /// The function of an instance of a source.

@@ -6,6 +6,7 @@
 //! those that are source for a device call [`DeviceRuntime::function`] and [`DeviceRuntime::launch`].
 //! Must not know operators, tensors or drivers; see `docs/design/devices.md`.
 
+mod convolution;
 mod memory;
 mod product;
 mod transform;
@@ -20,6 +21,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
+pub use convolution::{ConvolutionPart, LibraryConvolution};
 pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
 pub use product::{Activation, LibraryProduct};
 pub use transform::LibraryTransform;
@@ -265,6 +267,19 @@ pub unsafe trait DeviceRuntime: Sync {
     /// overlaps the result.
     unsafe fn product(&self, queue: Queue, product: &LibraryProduct<'_>) -> Result<bool> {
         _ = (queue, product);
+        Ok(false)
+    }
+
+    /// Submits a convolution to a library of the device's vendor, if there is one that computes it, and returns whether it did: if
+    /// not, nothing was written.
+    ///
+    /// # Errors
+    /// As [`DeviceRuntime::product`].
+    ///
+    /// # Safety
+    /// As for [`DeviceRuntime::product`].
+    unsafe fn convolution(&self, queue: Queue, convolution: &LibraryConvolution<'_>) -> Result<bool> {
+        _ = (queue, convolution);
         Ok(false)
     }
 

@@ -64,6 +64,15 @@ pub fn cufft(folder: &Path) {
     std::os::unix::fs::symlink("libcufft.so", folder.join("libcufft.so.12")).unwrap();
 }
 
+/// Adds a stand-in for cuDNN, under the names by which it is looked for, to a folder that has the driver's.
+pub fn cudnn(folder: &Path) {
+    let driver = folder.join("libcuda.so").display().to_string();
+    let flags = ["-pthread", "-ffp-contract=off", "-Wl,-soname,libcudnn.so.9", &driver];
+    compile("cudnn.cc", &folder.join("libcudnn.so"), &flags);
+    _ = std::fs::remove_file(folder.join("libcudnn.so.9"));
+    std::os::unix::fs::symlink("libcudnn.so", folder.join("libcudnn.so.9")).unwrap();
+}
+
 /// The header that makes a text of kernels one for the host's compiler, for tests without the driver.
 pub fn emulation() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("emulate.h")

@@ -41,6 +41,7 @@ static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
     opsmith_stand_in::nvrtc(&folder);
     opsmith_stand_in::cublaslt(&folder);
     opsmith_stand_in::cufft(&folder);
+    opsmith_stand_in::cudnn(&folder);
     folder
 });
 
@@ -64,7 +65,8 @@ fn done_with(part: &str, variables: &[(&str, &str)]) {
             .env_remove("OPSMITH_NVRTC")
             .env_remove("OPSMITH_CUBLASLT")
             .env_remove("OPSMITH_CUFFT")
-            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt,cufft");
+            .env_remove("OPSMITH_CUDNN")
+            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt,cufft,cudnn");
     }
     command.envs(variables.iter().copied());
     let output = command.output().unwrap();
@@ -89,10 +91,10 @@ fn every_graph_agrees_with_the_host() {
     done("graphs");
 }
 
-/// Without libraries of the vendor, products and transforms are computed by kernels of our own.
+/// Without libraries of the vendor, products, transforms and convolutions are computed by kernels of our own.
 #[test]
 fn work_without_libraries_agrees_with_the_host() {
-    let alone = "_fft_r2c,_fft_c2r,_fft_c2c,mm,bmm,addmm,_addmm_activation,baddbmm,addbmm,mv,addmv,dot,linear,matmul,einsum,lstm,gru";
+    let alone = "convolution,convolution_backward,conv2d,_fft_r2c,_fft_c2r,_fft_c2c,mm,bmm,addmm,_addmm_activation,baddbmm,addbmm,mv,addmv,dot,linear,matmul,einsum,lstm,gru";
     let alone =
         [("OPSMITH_CUDA_LIBRARIES", "off"), ("OPSMITH_OPERATORS", alone), ("OPSMITH_CUDA_EVERY", "1")];
     for part in ["forms", "gradients"] {

@@ -321,7 +321,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Describe
             kind,
             text: kernel.text.clone(),
             source,
-            documentation: documentation(kernel, sources),
+            documentation: source::documentation(kernel, sources),
         });
     }
     let loops = Backend::ALL.into_iter().filter(|backend| {
@@ -346,18 +346,6 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Describe
         ));
     }
     found
-}
-
-/// The documentation of a function for a device, up to its errors, in one line.
-fn documentation(kernel: &model::Kernel, sources: &mut CodePlaces) -> Option<String> {
-    let KernelSource::Rust { path, .. } = &kernel.source else { return None };
-    if kernel.backend == Backend::Cpu {
-        return None;
-    }
-    let whole = sources.kernel_documentation(path, kernel.backend)?;
-    let text = whole.split("# Errors").next().unwrap_or_default();
-    let words: Vec<&str> = text.split_whitespace().collect();
-    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// The kind of a hand-written kernel in words, and the location of its source.

@@ -2,7 +2,7 @@
 //!
 //! In: a library's names, and the search for it. Out: the library if it is used, its state, or an error with advice.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int, c_void};
 use std::path::PathBuf;
 
 use opsmith_runtime::{Error, Result};
@@ -81,8 +81,8 @@ impl Described {
             NotFound::Named { path, reason } => {
                 Error::device(format!("{variable} names {}, which cannot be used: {reason}", path.display()))
                     .with_help(format!(
-                        "name the file {} or {}, or unset the variable",
-                        wanted.names[1], wanted.names[2]
+                        "name the file {}, or unset the variable",
+                        wanted.names[1..].join(" or ")
                     ))
             }
             NotFound::Nowhere(places) => {
@@ -97,6 +97,21 @@ impl Described {
                 ))
             }
         }
+    }
+}
+
+/// A description that belongs to a library.
+pub struct Description {
+    /// The library's handle of it.
+    pub raw: *mut c_void,
+    /// The library's function that ends it.
+    pub destroy: unsafe extern "C" fn(*mut c_void) -> c_int,
+}
+
+impl Drop for Description {
+    fn drop(&mut self) {
+        // SAFETY: the library made it, and it is not used again.
+        _ = unsafe { (self.destroy)(self.raw) };
     }
 }
 

@@ -5,11 +5,13 @@
 //! ```text
 //! product ───► cublaslt::product ─► problem (layouts) ─► plans of the device ─► cublasLtMatmul, in the thread's stream
 //! transform ─► cufft::transform ──────────────────────► plans of the device ─► cufftXtExec
+//! convolution ► cudnn::convolution ───────────────────► plans of the device ─► cudnnConvolutionForward and so on
 //!                │ no library, or a request that it does not compute
 //!                └─► false: the caller's kernel
 //! ```
 
 pub mod cublaslt;
+pub mod cudnn;
 pub mod cufft;
 mod library;
 pub mod search;
@@ -27,7 +29,7 @@ pub(crate) use table::{functions, numbers};
 /// The variable that selects libraries.
 const VARIABLE: &str = "OPSMITH_CUDA_LIBRARIES";
 /// The names of libraries in it.
-const NAMES: [&str; 2] = ["cublaslt", "cufft"];
+const NAMES: [&str; 3] = ["cublaslt", "cufft", "cudnn"];
 
 /// A library of the vendor as this process has it.
 #[derive(Clone, Debug)]
@@ -92,7 +94,7 @@ impl Requests {
 /// If there is no driver, or the variable `OPSMITH_CUDA_LIBRARIES` has another name.
 pub fn libraries() -> Result<Vec<LibraryReport>> {
     let driver_major = crate::driver::driver()?.version / 1000;
-    Ok(vec![cublaslt::report(driver_major)?, cufft::report(driver_major)?])
+    Ok(vec![cublaslt::report(driver_major)?, cufft::report(driver_major)?, cudnn::report(driver_major)?])
 }
 
 /// Whether a library is used.
@@ -149,7 +151,8 @@ mod tests {
 
     #[test]
     fn names_are_those_of_libraries() {
-        assert_eq!(super::NAMES, [super::cublaslt::DESCRIBED.name, super::cufft::DESCRIBED.name]);
+        let all = [&super::cublaslt::DESCRIBED, &super::cufft::DESCRIBED, &super::cudnn::DESCRIBED];
+        assert_eq!(super::NAMES, all.map(|library| library.name));
     }
 
     #[test]

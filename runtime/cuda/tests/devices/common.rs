@@ -21,6 +21,7 @@ pub static STAND_INS: LazyLock<PathBuf> = LazyLock::new(|| {
     opsmith_stand_in::nvrtc(&folder);
     opsmith_stand_in::cublaslt(&folder);
     opsmith_stand_in::cufft(&folder);
+    opsmith_stand_in::cudnn(&folder);
     folder
 });
 
@@ -43,6 +44,7 @@ pub fn start(part: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
         "OPSMITH_NVRTC",
         "OPSMITH_CUBLASLT",
         "OPSMITH_CUFFT",
+        "OPSMITH_CUDNN",
         "OPSMITH_CUDA_LIBRARIES",
         "OPSMITH_CUDA_TF32",
         "OPSMITH_CUDA_SYNC",

@@ -5,6 +5,7 @@
 //! a missing wait or order gives wrong results or ends the process.
 
 mod common;
+mod convolutions;
 mod costs;
 mod failures;
 mod kernels;
@@ -21,6 +22,7 @@ mod transforms;
 fn worker() {
     let Ok(part) = std::env::var(common::PART) else { return };
     let all = [
+        convolutions::PARTS,
         costs::PARTS,
         failures::PARTS,
         kernels::PARTS,

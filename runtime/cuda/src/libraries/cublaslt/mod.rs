@@ -135,8 +135,8 @@ fn tf32() -> &'static AtomicBool {
         .get_or_init(|| AtomicBool::new(std::env::var("OPSMITH_CUDA_TF32").is_ok_and(|value| value == "1")))
 }
 
-/// Whether products of `float32` by a library may round their factors to TF32, which has ten bits of a fraction instead of 23,
-/// and is faster. They may not at first, unless the variable `OPSMITH_CUDA_TF32` is `1`. The kernels of opsmith never do.
+/// Whether products and convolutions of `float32` by a library may round their factors to TF32, which has ten bits of a fraction
+/// instead of 23, and is faster. They may not at first, unless the variable `OPSMITH_CUDA_TF32` is `1`. The kernels of opsmith never do.
 pub fn allows_tf32() -> bool {
     tf32().load(Ordering::Relaxed)
 }

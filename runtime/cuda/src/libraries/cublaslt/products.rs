@@ -15,24 +15,12 @@ use super::CublasLt;
 use super::api::{self, Algorithm, Functions, Opaque, Proposal, Status};
 use super::problem::{Factor, Key, Layout, Problem};
 use crate::driver::Context;
+use crate::libraries::library::Description;
 
 /// Working memory that an algorithm may ask for.
 const MOST_WORKSPACE: usize = 32 << 20;
 /// Plans that are kept; when there are more, all are made anew.
 const MOST_PLANS: usize = 1024;
-
-/// A description that belongs to the library.
-struct Description {
-    raw: Opaque,
-    destroy: unsafe extern "C" fn(Opaque) -> Status,
-}
-
-impl Drop for Description {
-    fn drop(&mut self) {
-        // SAFETY: the library made it, and it is not used again.
-        _ = unsafe { (self.destroy)(self.raw) };
-    }
-}
 
 /// The descriptions of a problem, and an algorithm for it.
 pub struct Plan {
