@@ -127,6 +127,10 @@ fn products(x: &Tensor) -> Result<(), Failure> {
     result?;
     let functions: Vec<&Event> =
         profile.events.iter().filter(|event| profile.name_of(event) == "cublasLtMatmul").collect();
+    if functions.is_empty() && std::env::var_os("OPSMITH_ON_DEVICE").is_some() {
+        println!("this machine has no cuBLASLt: a product is a kernel of our own");
+        return Ok(());
+    }
     let [function] = functions[..] else { return Err(format!("{functions:?}").into()) };
     let parent = &profile.events[function.parent.ok_or("it is inside of nothing")? as usize];
     assert_eq!((function.kind, parent.kind), (Kind::Range, Kind::Kernel));

@@ -16,10 +16,10 @@ use crate::compile::Function;
 use crate::device::{device, existing};
 use crate::driver;
 use crate::launch;
-use crate::libraries::{cublaslt, cudnn, cufft};
 use crate::marks;
 use crate::movement::{self, Place};
 use crate::properties::properties;
+use crate::requests;
 use crate::stream;
 
 struct Cuda;
@@ -159,20 +159,20 @@ unsafe impl DeviceRuntime for Cuda {
 
     unsafe fn product(&self, queue: Queue, product: &LibraryProduct<'_>) -> Result<bool> {
         // SAFETY: the caller's promise.
-        unsafe { cublaslt::product(place(queue)?, product) }
+        unsafe { requests::product(place(queue)?, product) }
     }
 
     unsafe fn convolution(&self, queue: Queue, convolution: &LibraryConvolution<'_>) -> Result<bool> {
         // SAFETY: the caller's promise.
-        unsafe { cudnn::convolution(place(queue)?, convolution) }
+        unsafe { requests::convolution(place(queue)?, convolution) }
     }
 
     fn has_transforms(&self) -> Result<bool> {
-        cufft::is_used()
+        requests::is_used()
     }
 
     unsafe fn transform(&self, queue: Queue, transform: &LibraryTransform<'_>) -> Result<bool> {
         // SAFETY: the caller's promise.
-        unsafe { cufft::transform(place(queue)?, transform) }
+        unsafe { requests::transform(place(queue)?, transform) }
     }
 }

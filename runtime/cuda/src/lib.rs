@@ -19,6 +19,7 @@ mod marks;
 mod memory;
 mod movement;
 mod properties;
+mod requests;
 mod settings;
 mod staging;
 mod status;

@@ -3,11 +3,11 @@
 //! In: the environment. Out: opened libraries, and a list of them. Without them, kernels of our own run. Must not know tensors.
 //!
 //! ```text
-//! product ───► cublaslt::product ─► problem (layouts) ─► plans of the device ─► cublasLtMatmul, in the thread's stream
-//! transform ─► cufft::transform ──────────────────────► plans of the device ─► cufftXtExec
-//! convolution ► cudnn::convolution ───────────────────► plans of the device ─► cudnnConvolutionForward and so on
-//!                │ no library, or a request that it does not compute
-//!                └─► false: the caller's kernel
+//! requests::product ─────► cublaslt: problem (layouts) ─► plans of the device ─► cublasLtMatmul, in the thread's stream
+//! requests::transform ───► cufft ───────────────────────► plans of the device ─► cufftXtExec
+//! requests::convolution ─► cudnn: key (layouts) ────────► plans of the device ─► cudnnConvolutionForward and so on
+//!    │ no library, or a request that it does not compute
+//!    └─► false: the caller's kernel
 //! ```
 
 pub mod cublaslt;
@@ -16,7 +16,6 @@ pub mod cufft;
 mod library;
 pub mod search;
 mod table;
-mod workspace;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -4,8 +4,7 @@
 //! operators.
 
 mod api;
-mod problem;
-mod product;
+pub mod problem;
 mod products;
 
 use std::ffi::c_int;
@@ -21,7 +20,6 @@ use super::search::{self, Opens, Origin, Wanted};
 use super::{LibraryReport, Requests};
 use api::Functions;
 
-pub use product::product;
 pub use products::Products;
 
 /// The library.
@@ -117,7 +115,7 @@ fn searched(driver_major: c_int) -> &'static Searched<CublasLt> {
 ///
 /// # Errors
 /// If it is demanded and not there, or the file that its variable names cannot be used.
-fn library(driver_major: c_int) -> Result<Option<&'static CublasLt>> {
+pub fn library(driver_major: c_int) -> Result<Option<&'static CublasLt>> {
     DESCRIBED.used(|| searched(driver_major))
 }
 

@@ -3,9 +3,8 @@
 //! In: the version of the driver; convolutions. Out: the library, if it is used; convolutions of streams. Must not know operators.
 
 mod api;
-mod convolution;
-mod plans;
-mod problem;
+pub mod plans;
+pub mod problem;
 
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,6 @@ use super::search::{self, Opens, Origin, Wanted};
 use super::{LibraryReport, Requests};
 use api::Functions;
 
-pub use convolution::convolution;
 pub use plans::Convolutions;
 
 /// The library.
@@ -107,7 +105,7 @@ fn searched(driver_major: c_int) -> &'static Searched<Cudnn> {
 ///
 /// # Errors
 /// If it is demanded and not there, or the file that its variable names cannot be used.
-fn library(driver_major: c_int) -> Result<Option<&'static Cudnn>> {
+pub fn library(driver_major: c_int) -> Result<Option<&'static Cudnn>> {
     DESCRIBED.used(|| searched(driver_major))
 }
 

@@ -1,6 +1,6 @@
 //! The table of functions and numbers against the library's header, and the real library without a device, on request alone, as
-//! those of cuBLASLt (`pip install nvidia-cudnn-cu13`, `OPSMITH_CUDNN=…/nvidia/cudnn/lib/libcudnn.so.9`; its headers are looked for
-//! beside it).
+//! those of cuBLASLt (`pip install nvidia-cudnn-cu13`, `OPSMITH_CUDNN=…/nvidia/cudnn/lib/libcudnn.so.9`, and
+//! `OPSMITH_CUDA_HEADERS=…/nvidia/cu13/include:…/nvidia/cudnn/include`).
 
 use super::api::{NUMBERS, Proposal, SIGNATURES};
 use super::{DESCRIBED, Versions, dotted};

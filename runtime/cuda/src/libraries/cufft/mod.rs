@@ -2,9 +2,8 @@
 //!
 //! In: the version of the driver; transforms. Out: the library, if it is used; transforms of streams. Must not know operators.
 
-mod api;
-mod plans;
-mod transform;
+pub mod api;
+pub mod plans;
 
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,6 @@ use super::{LibraryReport, Requests};
 use api::Functions;
 
 pub use plans::Transforms;
-pub use transform::{is_used, transform};
 
 /// The library.
 pub static DESCRIBED: Described = Described {
@@ -107,7 +105,7 @@ fn searched(driver_major: c_int) -> &'static Searched<Cufft> {
 ///
 /// # Errors
 /// If it is demanded and not there, or the file that its variable names cannot be used.
-fn library(driver_major: c_int) -> Result<Option<&'static Cufft>> {
+pub fn library(driver_major: c_int) -> Result<Option<&'static Cufft>> {
     DESCRIBED.used(|| searched(driver_major))
 }
 

@@ -6,12 +6,12 @@ use opsmith_runtime::Result;
 use opsmith_runtime::backend::{ConvolutionPart, LibraryConvolution};
 use opsmith_runtime::internals::{Span, open_span};
 
-use super::plans::Operands;
-use super::problem::Key;
-use super::{DESCRIBED, library};
+use super::workspace::Workspace;
 use crate::launch;
 use crate::libraries::cublaslt::allows_tf32;
-use crate::libraries::workspace::Workspace;
+use crate::libraries::cudnn::plans::Operands;
+use crate::libraries::cudnn::problem::Key;
+use crate::libraries::cudnn::{DESCRIBED, library};
 use crate::movement::{self, Place};
 
 /// Submits a convolution, and returns whether the library computes it; if not, nothing was written.

@@ -9,14 +9,14 @@ use opsmith_runtime::Result;
 use opsmith_runtime::backend::LibraryTransform;
 use opsmith_runtime::internals::{Span, open_span};
 
-use super::plans::Key;
-use super::{DESCRIBED, api, library};
+use super::workspace::Workspace;
 use crate::driver;
 use crate::launch;
-use crate::libraries::workspace::Workspace;
+use crate::libraries::cufft::plans::Key;
+use crate::libraries::cufft::{DESCRIBED, api, library};
 use crate::movement::Place;
 
-/// Whether the library is used.
+/// Whether the library of transforms is used.
 ///
 /// # Errors
 /// If it is demanded and not there, or there is no driver.

@@ -6,10 +6,10 @@ use opsmith_runtime::Result;
 use opsmith_runtime::backend::LibraryProduct;
 use opsmith_runtime::internals::{Span, open_span};
 
-use super::problem::Problem;
-use super::{DESCRIBED, allows_tf32, library};
+use super::workspace::Workspace;
 use crate::launch;
-use crate::libraries::workspace::Workspace;
+use crate::libraries::cublaslt::problem::Problem;
+use crate::libraries::cublaslt::{CublasLt, DESCRIBED, allows_tf32, library};
 use crate::movement::{self, Place};
 
 /// Submits a product, and returns whether the library computes it; if not, nothing was written.
@@ -44,7 +44,7 @@ unsafe fn submit(
     place: Place,
     product: &LibraryProduct<'_>,
     problem: &Problem,
-    library: &'static super::CublasLt,
+    library: &'static CublasLt,
 ) -> Result<bool> {
     let (stream, context) = (place.stream, place.stream.context);
     let products = place.device.products(library)?;
