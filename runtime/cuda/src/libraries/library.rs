@@ -1,4 +1,4 @@
-//! What libraries have in common: a description, and the answers of a search.
+//! The common part of libraries: a description, and the answers of a search.
 //!
 //! In: a library's names, and the search for it. Out: the library if it is used, its state, or an error with advice.
 

@@ -35,7 +35,7 @@ pub struct Proposal {
 }
 
 numbers! {
-    /// The library did what it was asked for.
+    /// Success.
     SUCCESS = CUBLAS_STATUS_SUCCESS 0;
     /// The library has no algorithm for the operation.
     NOT_SUPPORTED = CUBLAS_STATUS_NOT_SUPPORTED 15;

@@ -32,9 +32,9 @@ pub struct Proposal {
 }
 
 numbers! {
-    /// The library did what it was asked for.
+    /// Success.
     SUCCESS = CUDNN_STATUS_SUCCESS 0;
-    /// The first status, and the last thousand, of those for what the library does not compute.
+    /// The first status of the thousand for operands and operations without an algorithm.
     NOT_SUPPORTED = CUDNN_STATUS_NOT_SUPPORTED 3000;
     /// Types of elements.
     REAL_32 = CUDNN_DATA_FLOAT 0;

@@ -79,7 +79,7 @@ fn failed(functions: &Functions, status: Status, action: fmt::Arguments<'_>) -> 
         .with_help("OPSMITH_CUDA_LIBRARIES=off runs convolutions by kernels of opsmith")
 }
 
-/// Whether a status is of what the library does not compute.
+/// Whether a status is one for operands and operations without an algorithm.
 fn is_unsupported(status: Status) -> bool {
     status / 1000 == api::NOT_SUPPORTED / 1000
 }
@@ -215,7 +215,7 @@ impl Convolutions {
         Ok(convolution)
     }
 
-    /// Submits a convolution to a stream, added to what the result has if `adds`. The context is entered.
+    /// Submits a convolution to a stream, added to the result's elements if `adds`. The context is entered.
     ///
     /// # Errors
     /// Errors of the library.

@@ -14,7 +14,7 @@ pub type Status = c_int;
 pub type PlanHandle = c_int;
 
 numbers! {
-    /// The library did what it was asked for.
+    /// Success.
     SUCCESS = CUFFT_SUCCESS 0;
     /// Kinds of transforms: of real to complex numbers, back, and of complex ones, in single and double precision.
     REAL_TO_COMPLEX = CUFFT_R2C 0x2a;
