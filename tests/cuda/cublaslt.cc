@@ -4,7 +4,7 @@
 // A product is a task of its stream, done as late as the driver's stand-in does work. Every argument is checked as strictly as
 // the library's documentation allows: descriptions that live, types that go together, layouts inside memory of the device,
 // alignments that were promised when the algorithm was chosen, working memory of at least the size that was asked for, results
-// that overlap no factor. What is refused is counted as refused, and printed. The environment:
+// that overlap no factor. Refused requests are counted and printed. The environment:
 //   STANDIN_CUBLASLT_VERSION=N      the version (130100)
 //   STANDIN_CUBLASLT_TOOLKIT=N      that of its CUDA (13000)
 //   STANDIN_CUBLASLT_START=CODE     cublasLtCreate returns the code

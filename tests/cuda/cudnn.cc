@@ -4,7 +4,7 @@
 // A convolution is a task of its stream, summed in the type of sums and rounded once. Arguments are checked: descriptions that live and
 // go together, operands inside memory of the device, an algorithm that was proposed for the problem with the arithmetic that was then
 // set, working memory. Of the proposals the first is not deterministic, the second rounds factors of single precision to TF32, the
-// third does neither. What is refused is counted as refused, and printed. The environment:
+// third does neither. Refused requests are counted and printed. The environment:
 //   STANDIN_CUDNN_VERSION=N   the version (92801)
 //   STANDIN_CUDNN_NONE=1      there is no algorithm
 //   STANDIN_CUDNN_FAIL=CODE   convolutions return the code

@@ -3,7 +3,7 @@
 //
 // A transform is a task of its stream, computed in double precision and rounded once. Arguments are checked: plans that live and are
 // made, one stream and working memory of the size that was asked for, numbers inside memory of the device. A transform from complex to
-// real numbers destroys its source, as the library may. What is refused is counted as refused, and printed. The environment:
+// real numbers destroys its source, as the library may. Refused requests are counted and printed. The environment:
 //   STANDIN_CUFFT_VERSION=N   the version (12000)
 //   STANDIN_CUFFT_FAIL=CODE   cufftXtExec returns the code
 //   STANDIN_CUFFT_LOG=1       print a line for each request

@@ -1,4 +1,4 @@
-//! Convolutions by cuDNN: parts, dimensions, groups, dtypes and layouts, bit for bit, and what is left to kernels of our own.
+//! Convolutions by cuDNN: parts, dimensions, groups, dtypes and layouts, bit for bit, and those that are left to kernels of our own.
 //!
 //! Numbers are multiples of a quarter, so that all sums are exact.
 

@@ -1,7 +1,7 @@
-//! Products by cuBLASLt: every dtype, layout, factor and addend, bit for bit, and what is left to kernels of our own.
+//! Products by cuBLASLt: every dtype, layout, factor and addend, bit for bit, and those that are left to kernels of our own.
 //!
 //! Numbers are multiples of an eighth from -1 to 1, so that all sums are exact, and results differ by nothing from sums in
-//! double precision, rounded once. What lies between the elements of an operand is not-a-number.
+//! double precision, rounded once. Gaps between the elements of an operand hold not-a-number.
 
 use opsmith_runtime::backend::{Activation, DeviceMemory, Elements, LibraryProduct, Work};
 use opsmith_runtime::{DType, Scalar};

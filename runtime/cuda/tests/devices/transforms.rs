@@ -1,4 +1,4 @@
-//! Fourier transforms by cuFFT: kinds, precisions, dimensions, and what is left to kernels of our own.
+//! Fourier transforms by cuFFT: kinds, precisions, dimensions, and those that are left to kernels of our own.
 
 use std::f64::consts::PI;
 
