@@ -345,8 +345,9 @@ impl Report {
                 if self.compute.is_none() && !kernel.dtypes.is_empty() {
                     writeln!(out, "  for {}", kernel.dtypes.join(", "))?;
                 }
-                if let Some(signature) = &kernel.signature {
-                    writeln!(out, "  declared as {signature}")?;
+                for (words, text) in [("computes", &kernel.documentation), ("declared as", &kernel.signature)]
+                {
+                    text.iter().try_for_each(|text| writeln!(out, "  {words} {text}"))?;
                 }
             }
             None => writeln!(out, "  none: {why}")?,

@@ -208,6 +208,20 @@ fn commands(help: &str) -> Vec<String> {
         .collect()
 }
 
+/// Products on a device may be a library's work, which the documentation of their kernel says.
+#[test]
+fn kernels_of_devices_say_how_they_compute() {
+    let text = opsmith(&["explain", "mm", "--device", "cuda"]).stdout;
+    for part in
+        ["Rust function `linalg::mm`", "computes The product of two matrices", "cuBLASLt", "`product.cuh`"]
+    {
+        assert!(text.contains(part), "no {part}: {text}");
+    }
+    assert!(!opsmith(&["explain", "mm"]).stdout.contains("cuBLASLt"));
+    let json = opsmith(&["explain", "mm", "--device", "cuda", "--json"]).stdout;
+    assert!(json.contains("\"documentation\": \"The product of two matrices"), "{json}");
+}
+
 #[test]
 fn colours_of_what_is_printed() {
     let plain = opsmith(&["explain", "mm"]).stdout;

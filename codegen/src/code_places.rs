@@ -87,6 +87,14 @@ impl CodePlaces {
         rust::documentation(text, line.parse().ok()?)
     }
 
+    /// The documentation of a backend's kernel in Rust.
+    pub fn kernel_documentation(&mut self, path: &str, backend: Backend) -> Option<String> {
+        let place = self.kernel(path, backend)?;
+        let (file, line) = place.rsplit_once(':')?;
+        let text = &self.files.get(Path::new(file))?.text;
+        rust::documentation(text, line.parse().ok()?).map(|(text, _)| text)
+    }
+
     /// A backend's kernel, as `file:line`.
     pub fn kernel(&mut self, path: &str, backend: Backend) -> Option<String> {
         let (_, root) = self.backends.iter().find(|(known, _)| *known == backend)?.clone();

@@ -87,6 +87,11 @@ pub use opsmith_graph as graph;
 
 /// CUDA devices: properties, memory, synchronisation. With this feature, tensors move to them.
 ///
+/// Products of matrices are computed by NVIDIA's library cuBLASLt, Fourier transforms by cuFFT, convolutions by cuDNN,
+/// where they are found (in the process, `CUDA_HOME`, the loader's places or Python's packages: `pip install nvidia-cublas nvidia-cufft
+/// nvidia-cudnn-cu13`), else by kernels of opsmith. [`libraries`](cuda::libraries) tells; the variable
+/// `OPSMITH_CUDA_LIBRARIES` chooses.
+///
 /// ```no_run
 /// use opsmith::{Device, Tensor, TensorOps};
 ///

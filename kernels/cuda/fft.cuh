@@ -234,6 +234,14 @@ DEVICE void store_number(const Transform &transform, u64 i) {
   stored<To>(transform, offsets_of(transform, line).to, at, transform.work[line * transform.length + at]);
 }
 
+// A number of a result in row-major order, times the factor.
+template <class To>
+DEVICE void scale_number(const Transform &transform, u64 i) {
+  To &number = static_cast<To *>(transform.to)[i];
+  const c64 value = convert<c64>(number);
+  number = convert<To>(c64{value.re * transform.scale, value.im * transform.scale});
+}
+
 DEVICE void filter_number(const Transform &transform, u64 i) {
   transform.work[i] = filtered(transform.work[i], transform.filter[i % transform.length]);
 }

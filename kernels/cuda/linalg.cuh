@@ -2,7 +2,21 @@
 
 namespace opsmith {
 
-// result = keep * bias + scale * sum; the bias is absent if its address is null.
+// Functions of each element of a result.
+enum : u64 { kNoActivation = 0, kRelu = 1, kTanhGelu = 2 };
+
+template <class C>
+DEVICE C activated(C x, u64 activation) {
+  if constexpr (kSame<C, float> || kSame<C, double>) {
+    if (activation == kRelu) return x < C(0) ? C(0) : x;
+    if (activation == kTanhGelu) {
+      return C(0.5) * x * (C(1) + math::tanh(C(0.7978845608028654) * (x + C(0.044715) * x * x * x)));
+    }
+  }
+  return x;
+}
+
+// result = activation(keep * bias + scale * sum); the bias is absent if its address is null.
 template <class T>
 struct Scaled {
   using C = Compute<T>;
@@ -11,6 +25,7 @@ struct Scaled {
   // Stack, row, column.
   i64 out_strides[3], bias_strides[3];
   C keep, scale;
+  u64 activation;
 
   DEVICE void write(u64 stack, u64 row, u64 column, C sum) const {
     const i64 at[3] = {static_cast<i64>(stack), static_cast<i64>(row), static_cast<i64>(column)};
@@ -21,7 +36,7 @@ struct Scaled {
     }
     C result = mul(scale, sum);
     if (bias != nullptr) result = add(mul(keep, to_compute(bias[from])), result);
-    out[to] = from_compute<T>(result);
+    out[to] = from_compute<T>(activated(result, activation));
   }
 };
 

@@ -11,6 +11,8 @@ int standin_launch(void *stream, void (*kernel)(void *), const void *arguments, 
 int standin_is_device(const void *address);
 // Counts as refused if this thread has not entered the context.
 void standin_expect_context(void);
+// Counts a request to another library as refused.
+void standin_refuse(void);
 // Loses the context, as an access outside of all blocks does.
 void standin_lose(void);
 }

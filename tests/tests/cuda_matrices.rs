@@ -31,14 +31,22 @@ fn large_matrices_and_long_transforms_agree_with_the_host() {
     if !on_device {
         opsmith_stand_in::driver(&folder);
         opsmith_stand_in::nvrtc(&folder);
+        opsmith_stand_in::cublaslt(&folder);
+        opsmith_stand_in::cufft(&folder);
     }
-    for order in ["forward", "reversed"] {
+    // Transforms, and products in steps of recurrent layers, once by libraries.
+    for (order, libraries) in [("forward", "cublaslt,cufft"), ("reversed", "off")] {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "large_matrices_and_long_transforms_agree_with_the_host", "--nocapture"]);
         command.env(WORKER, "1");
         if !on_device {
             command.env("LD_LIBRARY_PATH", &folder).env("OPSMITH_CACHE_DIR", folder.join("cache"));
-            command.env_remove("OPSMITH_NVRTC").env("STANDIN_ORDER", order);
+            command
+                .env_remove("OPSMITH_NVRTC")
+                .env_remove("OPSMITH_CUBLASLT")
+                .env_remove("OPSMITH_CUFFT")
+                .env("STANDIN_ORDER", order);
+            command.env("OPSMITH_CUDA_LIBRARIES", libraries);
         }
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);

@@ -20,30 +20,38 @@ fn large_shapes_agree_with_the_host() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-shapes");
     opsmith_stand_in::driver(&folder);
     opsmith_stand_in::nvrtc(&folder);
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, "1");
-    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
-        command.env("LD_LIBRARY_PATH", &folder).env("OPSMITH_CACHE_DIR", folder.join("cache"));
-        command.env_remove("OPSMITH_NVRTC");
+    opsmith_stand_in::cublaslt(&folder);
+    opsmith_stand_in::cudnn(&folder);
+    for (part, libraries) in [("all", "off"), ("libraries", "cublaslt,cudnn")] {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
+        if libraries == "off" {
+            command.env("OPSMITH_CUDA_LIBRARIES", libraries);
+        }
+        if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
+            command.env("LD_LIBRARY_PATH", &folder).env("OPSMITH_CACHE_DIR", folder.join("cache"));
+            command.env_remove("OPSMITH_NVRTC").env_remove("OPSMITH_CUBLASLT").env_remove("OPSMITH_CUDNN");
+            command.env("OPSMITH_CUDA_LIBRARIES", libraries);
+        }
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("DONE"), "{part}: {text}\n{said}");
     }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("DONE"), "{text}\n{said}");
 }
 
 /// The process started by the test above.
 #[test]
 fn worker() {
-    if std::env::var_os(PART).is_none() {
-        return;
-    }
+    let Ok(part) = std::env::var(PART) else { return };
     matrices();
     vectors();
     convolutions();
-    windows();
-    places();
-    attention();
+    if part == "all" {
+        windows();
+        places();
+        attention();
+    }
     println!("DONE");
 }
 

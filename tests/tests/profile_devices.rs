@@ -42,10 +42,13 @@ fn kernels_on_devices_have_their_time_and_their_memory() {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profile-devices");
         opsmith_stand_in::driver(&folder);
         opsmith_stand_in::nvrtc(&folder);
+        opsmith_stand_in::cublaslt(&folder);
         command
             .env("LD_LIBRARY_PATH", &folder)
             .env("OPSMITH_CACHE_DIR", folder.join("cache"))
-            .env_remove("OPSMITH_NVRTC");
+            .env_remove("OPSMITH_NVRTC")
+            .env_remove("OPSMITH_CUBLASLT")
+            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt");
     }
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -68,6 +71,7 @@ fn work() -> Result<(), Failure> {
     table(&profile)?;
     files(&profile)?;
     copies()?;
+    products(&x)?;
     differences(&profile)?;
     let ((), untimed) = profile_with(ProfileOptions::new().devices(false), || drop(step()))?;
     let notes = Diff::of(&profile, &untimed, false).notes;
@@ -114,6 +118,23 @@ fn times(profile: &Profile) -> Result<(), Failure> {
     }
     assert!(profile.device_spans.is_sorted_by(|a, b| a.end_ns() <= b.start_ns));
     assert!(profile.device_spans.iter().any(|span| span.duration_ns > 0));
+    Ok(())
+}
+
+/// A product's kernel has the library's function inside, which is how a profile tells it from the kernel of our own.
+fn products(x: &Tensor) -> Result<(), Failure> {
+    let (result, profile) = profile_with(ProfileOptions::new(), || x.matmul(&x.t()?))?;
+    result?;
+    let functions: Vec<&Event> =
+        profile.events.iter().filter(|event| profile.name_of(event) == "cublasLtMatmul").collect();
+    if functions.is_empty() && std::env::var_os("OPSMITH_ON_DEVICE").is_some() {
+        println!("this machine has no cuBLASLt: a product is a kernel of our own");
+        return Ok(());
+    }
+    let [function] = functions[..] else { return Err(format!("{functions:?}").into()) };
+    let parent = &profile.events[function.parent.ok_or("it is inside of nothing")? as usize];
+    assert_eq!((function.kind, parent.kind), (Kind::Range, Kind::Kernel));
+    assert_eq!(profile.device_spans.len(), 1, "{:?}", profile.device_spans);
     Ok(())
 }
 

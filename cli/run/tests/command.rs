@@ -126,6 +126,8 @@ fn a_program_runs_on_a_device() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run-cuda");
     opsmith_stand_in::driver(&folder);
     opsmith_stand_in::nvrtc(&folder);
+    opsmith_stand_in::cublaslt(&folder);
+    opsmith_stand_in::cudnn(&folder);
     let examples = "../../../examples/programs";
     for (name, arrays) in [
         ("mlp", &["case1.in0"][..]),
@@ -180,6 +182,9 @@ fn on_device<T: AsRef<OsStr>>(folder: &Path, arguments: &[T]) -> Output {
         .env("LD_LIBRARY_PATH", folder)
         .env("OPSMITH_CACHE_DIR", folder.join("cache"))
         .env_remove("OPSMITH_NVRTC")
+        .env_remove("OPSMITH_CUBLASLT")
+        .env_remove("OPSMITH_CUDNN")
+        .env("OPSMITH_CUDA_LIBRARIES", "cublaslt,cudnn")
         .output()
         .unwrap()
 }

@@ -1,14 +1,16 @@
 //! Convolutions, their gradients, and columns of windows: the twin of [`cpu::convolution`](crate::cpu::convolution).
 //!
 //! Convolutions are products in tiles whose operands are read where they lie; no columns are written. Sums of 16-bit floats
-//! are rounded once.
+//! are rounded once. A convolution is offered to the library of the device's vendor first.
 
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
+use opsmith_runtime::backend::ConvolutionPart;
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Error, Result, Scalar};
 
+use super::convolution_library::{Operand, by_library};
 use super::launch::{each, strided};
 use super::moves::{Part, fill};
 use super::product::{Functor, Product, ProductShape};
@@ -86,6 +88,8 @@ enum Direction {
 ///
 /// A transposed one swaps the roles of input and output; `output_padding` matters for its shape.
 ///
+/// By the vendor's library (cuDNN) where it is found and takes dtype and layout, else by `product.cuh`.
+///
 /// # Errors
 /// If the shapes or parameters do not fit, or errors of the device.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
@@ -111,20 +115,20 @@ pub fn convolution(
             ShapeText(bias.sizes())
         )));
     }
-    let spatial = weight.sizes().len() - 2;
-    let (given, result) = (Images::of(&input, spatial), Images::of_mut(&out, spatial));
+    let (given, result) = (Operand::of(&input), Operand::of_mut(&out));
     let (large, small, direction) = match transposed {
         true => (result, given, Direction::ToLarge),
         false => (given, result, Direction::ToSmall),
     };
-    let operands = [large, small, Images::of(&weight, spatial)];
-    let dense = are_dense(&weight.sizes()[1..], &weight.strides()[1..]);
+    let operands = [large, small, Operand::of(&weight)];
     let bias = bias.map(|bias| (bias.address().cast(), bias.strides()[0]));
     // SAFETY: the plan checked the sizes, and the views vouch for their elements.
-    unsafe { launch(dtype, &plan, direction, operands, dense, bias, out.device()) }
+    unsafe { compute(dtype, &plan, direction, operands, bias, out.device()) }
 }
 
 /// The gradients of [`convolution`] for input, weight and bias; those not asked for in `output_mask` are zeros.
+///
+/// By the vendor's library (cuDNN) where it is found and takes dtype and layout, else by `product.cuh`.
 ///
 /// # Errors
 /// As [`convolution`].
@@ -153,30 +157,58 @@ pub fn convolution_backward(
     let asked = |number: usize| output_mask.get(number).copied().unwrap_or(true);
     if asked(0) {
         expect_sizes(grad_input.sizes(), x_sizes)?;
-        let result = Images::of_mut(&grad_input, spatial);
+        let (grad, result) = (Operand::of(&grad_output), Operand::of_mut(&grad_input));
         // The gradient of a convolution is a transposed one, and the other way around.
         let (large, small, direction) = match transposed {
             true => (grad, result, Direction::ToSmall),
             false => (result, grad, Direction::ToLarge),
         };
-        let operands = [large, small, Images::of(&weight, spatial)];
-        let dense = are_dense(&weight.sizes()[1..], &weight.strides()[1..]);
+        let operands = [large, small, Operand::of(&weight)];
         // SAFETY: the plan checked the sizes, and the views vouch for their elements.
-        unsafe { launch(dtype, &plan, direction, operands, dense, None, device)? };
+        unsafe { compute(dtype, &plan, direction, operands, None, device)? };
     } else {
         write_zeros(&grad_input)?;
     }
     if asked(1) {
         expect_sizes(grad_weight.sizes(), weight.sizes())?;
-        let x = Images::of(&input, spatial);
+        let (x, grad) = (Operand::of(&input), Operand::of(&grad_output));
         let (large, small) = if transposed { (grad, x) } else { (x, grad) };
-        let operands = [large, small, Images::of_mut(&grad_weight, spatial)];
+        let operands = [large, small, Operand::of_mut(&grad_weight)];
         // SAFETY: the sizes are those of the plan, as was checked, and the views vouch for their elements.
-        unsafe { launch(dtype, &plan, Direction::OfWeight, operands, false, None, device)? };
+        unsafe { compute(dtype, &plan, Direction::OfWeight, operands, None, device)? };
     } else {
         write_zeros(&grad_weight)?;
     }
     if asked(2) { sum_channels(&grad_output, grad, &grad_bias) } else { write_zeros(&grad_bias) }
+}
+
+/// Computes a direction of a convolution, by a library if one does; operands are the large side, the small side and the weight.
+///
+/// # Safety
+/// Operands have the sizes of the plan and lie inside their memory on the device.
+unsafe fn compute(
+    dtype: DType,
+    plan: &Plan,
+    direction: Direction,
+    operands: [Operand<'_>; 3],
+    bias: Option<(*const c_void, i64)>,
+    device: Device,
+) -> Result<()> {
+    let part = match direction {
+        Direction::ToSmall => ConvolutionPart::Output,
+        Direction::ToLarge => ConvolutionPart::Image,
+        Direction::OfWeight => ConvolutionPart::Weight,
+    };
+    // SAFETY: the caller's promise.
+    if unsafe { by_library(dtype, device, plan, part, &operands, bias)? } {
+        return Ok(());
+    }
+    let spatial = plan.sliding.window.spatial;
+    let weight = &operands[2];
+    let dense = direction != Direction::OfWeight && are_dense(&weight.sizes[1..], &weight.strides[1..]);
+    let images = operands.map(|operand| Images::at(operand.start, operand.strides, spatial));
+    // SAFETY: the caller's promise.
+    unsafe { launch(dtype, plan, direction, images, dense, bias, device) }
 }
 
 /// Launches a direction of a convolution; operands are the large side, the small side and the weight.

@@ -1,16 +1,18 @@
 //! Discrete Fourier transforms: the twin of [`cpu::fft`](crate::cpu::fft), in double precision and rounded once.
 //!
 //! Lines of up to 1024 numbers are transformed in a block; the first reads the operand and the last writes the result, where they
-//! lie. Longer lines take a launch for each factor of their length. Lengths with a prime factor above 7 are convolutions.
+//! lie. Longer lines take a launch for each factor of their length. Lengths with a prime factor above 7 are convolutions. All is
+//! offered to a library of the device's vendor first, in the precision of the numbers (`fft_library`).
 
 use std::ffi::c_void;
 
 use num_complex::Complex64;
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::{Elements, Grid};
+use opsmith_runtime::backend::Grid;
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Error, Result, Scratch};
 
+use super::fft_library::{Side, Step, by_library};
 use super::launch::too_many_dims;
 use super::scratch::{Room, convert};
 use crate::cpu::expect_sizes;
@@ -55,10 +57,42 @@ struct Transform {
     padding: u32,
 }
 
+/// One line of one number, at no place.
+const NOTHING: Transform = Transform {
+    lines: 1,
+    size: 1,
+    length: 1,
+    kept: 1,
+    dims: 0,
+    sizes: [1; 8],
+    from_steps: [0; 8],
+    to_steps: [0; 8],
+    from_step: 0,
+    to_step: 0,
+    from: std::ptr::null(),
+    to: std::ptr::null_mut(),
+    roots: std::ptr::null_mut(),
+    chirp: std::ptr::null_mut(),
+    filter: std::ptr::null_mut(),
+    work: std::ptr::null_mut(),
+    spare: std::ptr::null_mut(),
+    scale: 1.0,
+    is_inverse: 0,
+    is_half: 0,
+    together: 1,
+    along_line: 1,
+    before: 1,
+    passes: 0,
+    radices: [1; MOST_PASSES],
+    padding: 0,
+};
+
 /// The transform of real numbers over the given dimensions. With `onesided` the last of them has only the first half
 /// (rounded down, plus one) of the frequencies; the others are their conjugates.
 ///
 /// `normalization` divides by nothing (0), the root (1) or all (2) of the number of elements.
+///
+/// By the vendor's library (cuFFT) where it is found and takes dtype and dimensions, else by `fft.cuh` in double precision.
 ///
 /// # Errors
 /// If a dimension is out of range, the normalisation another number, or errors of the device.
@@ -91,6 +125,8 @@ pub fn fft_r2c(
 /// The inverse transform that gives real numbers, `last_dim_size` of them along the last of the given dimensions, from the
 /// first half of the frequencies.
 ///
+/// By the vendor's library (cuFFT) where it is found and takes dtype and dimensions, else by `fft.cuh` in double precision.
+///
 /// # Errors
 /// If a dimension is out of range, there are too few frequencies, the normalisation is another number, or errors of the
 /// device.
@@ -117,6 +153,8 @@ pub fn fft_c2r(
 
 /// The transform of complex numbers over the given dimensions, or its inverse.
 ///
+/// By the vendor's library (cuFFT) where it is found and takes dtype and dimensions, else by `fft.cuh` in double precision.
+///
 /// # Errors
 /// If a dimension is out of range, the normalisation another number, or errors of the device.
 pub fn fft_c2c(
@@ -135,41 +173,6 @@ pub fn fft_c2c(
     transform(out.device(), &steps, self_.sizes(), (&from, &to), scale, !forward)
 }
 
-/// A transform along one dimension.
-struct Step {
-    dim: usize,
-    /// Its numbers.
-    size: i64,
-    /// Whether the source has the first half of them.
-    is_half: bool,
-}
-
-/// Numbers that are read or written.
-struct Side {
-    start: *mut c_void,
-    dtype: DType,
-    sizes: Dims,
-    strides: Dims,
-}
-
-impl Side {
-    fn of(view: &DeviceView<'_>) -> Side {
-        let dtype = view.dtype();
-        let start = view.address().cast_mut().cast();
-        Side { start, dtype, sizes: view.sizes().into(), strides: view.strides().into() }
-    }
-
-    fn of_mut(view: &DeviceViewMut<'_>) -> Side {
-        let dtype = view.dtype();
-        let start = view.address().cast();
-        Side { start, dtype, sizes: view.sizes().into(), strides: view.strides().into() }
-    }
-
-    fn elements(&self) -> Elements<'_> {
-        Elements { start: self.start.cast(), dtype: self.dtype, sizes: &self.sizes, strides: &self.strides }
-    }
-}
-
 /// Transforms along some dimensions, one after the other; numbers between have the sizes `between`.
 fn transform(
     device: Device,
@@ -186,6 +189,9 @@ fn transform(
         // SAFETY: both sides are operands with the same sizes, and the output is none of the inputs.
         return unsafe { convert(device, to.elements(), from.elements()) };
     };
+    if by_library(device, steps, (from, to), scale, is_inverse)? {
+        return Ok(());
+    }
     let count = if others.is_empty() { 0 } else { between.iter().product::<i64>() as u64 };
     let room = Room::new::<Complex64>(device, count)?;
     let middle = Side {
@@ -231,32 +237,17 @@ impl Line {
         // A convolution of lines of this length needs as many zeros.
         let length = if own.is_some() { size } else { (2 * size - 1).next_power_of_two() };
         let mut parameter = Transform {
-            lines: 1,
             size,
             length,
             kept: to.sizes[step.dim] as u64,
-            dims: 0,
-            sizes: [1; 8],
-            from_steps: [0; 8],
-            to_steps: [0; 8],
             from_step: from.strides[step.dim],
             to_step: to.strides[step.dim],
             from: from.start,
             to: to.start,
-            roots: std::ptr::null_mut(),
-            chirp: std::ptr::null_mut(),
-            filter: std::ptr::null_mut(),
-            work: std::ptr::null_mut(),
-            spare: std::ptr::null_mut(),
             scale,
             is_inverse: u32::from(is_inverse),
             is_half: u32::from(step.is_half),
-            together: 1,
-            along_line: 1,
-            before: 1,
-            passes: 0,
-            radices: [1; MOST_PASSES],
-            padding: 0,
+            ..NOTHING
         };
         let mut nearest = i64::MAX;
         for dim in (0..to.sizes.len()).filter(|&dim| dim != step.dim && to.sizes[dim] != 1) {
@@ -367,6 +358,19 @@ enum Each {
     Load(DType),
     Pass(u32),
     Store(DType),
+    Scale(DType),
+}
+
+/// Multiplies numbers in row-major order by a factor.
+pub(super) fn scale_numbers(
+    device: Device,
+    dtype: DType,
+    start: *mut c_void,
+    count: u64,
+    factor: f64,
+) -> Result<()> {
+    let parameter = Transform { lines: count, to: start, scale: factor, ..NOTHING };
+    each(device, Each::Scale(dtype), count, &parameter)
 }
 
 fn each(device: Device, kernel: Each, count: u64, parameter: &Transform) -> Result<()> {
@@ -390,6 +394,9 @@ fn each(device: Device, kernel: Each, count: u64, parameter: &Transform) -> Resu
             format!("store_number<dtype::{}>", dtype.ident()),
             "transform.lines * transform.kept",
         ),
+        Each::Scale(dtype) => {
+            (9 << 8 | dtype as u32, format!("scale_number<dtype::{}>", dtype.ident()), "transform.lines")
+        }
     };
     let instance = || format!("OPSMITH_FFT_EACH(opsmith_kernel, {function}, {numbers})");
     launch(device, number, instance, count.div_ceil(256).min(1 << 20), parameter)

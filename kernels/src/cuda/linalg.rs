@@ -1,10 +1,12 @@
 //! Products of matrices and vectors: the twin of [`cpu::linalg`](crate::cpu::linalg).
 //!
-//! Operands may have any strides. 16-bit floats are summed in `f32` and rounded once.
+//! Operands may have any strides. 16-bit floats are summed in `f32` and rounded once. A product is offered to the library of the
+//! device's vendor first; the kernels of `linalg.cuh` compute those that it leaves.
 
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
+use opsmith_runtime::backend::{Activation, Elements, LibraryProduct, Work};
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar, with_dtype};
 
 use super::product::{Functor, Product, ProductShape};
@@ -25,6 +27,7 @@ struct Scaled<C> {
     bias_strides: [i64; 3],
     keep: C,
     scale: C,
+    activation: u64,
 }
 
 /// Field by field as in `linalg.cuh`.
@@ -69,6 +72,11 @@ impl Stack {
         Stack::new(view.address().cast_const().cast(), view.sizes(), view.strides())
     }
 
+    fn elements(&self, dtype: DType) -> Elements<'_> {
+        let start = self.start.cast_mut().cast();
+        Elements { start, dtype, sizes: &self.sizes, strides: &self.strides }
+    }
+
     /// A vector as a matrix of one column.
     fn as_column(self) -> Stack {
         let [_, rest, size] = self.sizes;
@@ -76,25 +84,28 @@ impl Stack {
     }
 }
 
-/// The result made of a product: `keep * bias + scale * product`.
+/// The result made of a product: `activation(keep * bias + scale * product)`.
 struct Sum {
     bias: Option<(Stack, Scalar)>,
     scale: Scalar,
+    activation: Option<Activation>,
 }
 
 impl Sum {
-    const PLAIN: Sum = Sum { bias: None, scale: Scalar::Int(1) };
+    const PLAIN: Sum = Sum { bias: None, scale: Scalar::Int(1), activation: None };
 
     /// With the bias broadcast to the sizes of the result; it is not read if `beta` is 0.
     fn with_bias(bias: &DeviceView<'_>, sizes: &[i64], beta: Scalar, alpha: Scalar) -> Result<Sum> {
         let strides = broadcast_strides(bias.sizes(), bias.strides(), sizes)?;
         let is_read = with_dtype!(bias.dtype().to_compute(), C => C::from_scalar(beta) != C::from_scalar(Scalar::Int(0)));
         let bias = is_read.then(|| (Stack::new(bias.address().cast(), sizes, &strides), beta));
-        Ok(Sum { bias, scale: alpha })
+        Ok(Sum { bias, scale: alpha, activation: None })
     }
 }
 
 /// The product of two matrices: `(m, k)` times `(k, n)` gives `(m, n)`.
+///
+/// By the vendor's library (cuBLASLt) where it is found and takes dtype and layout, else by `product.cuh`.
 ///
 /// # Errors
 /// If the inner sizes differ, or errors of the device.
@@ -104,6 +115,8 @@ pub fn mm(self_: DeviceView<'_>, mat2: DeviceView<'_>, out: DeviceViewMut<'_>) -
 
 /// The products of two stacks of matrices: `(b, m, k)` times `(b, k, n)` gives `(b, m, n)`.
 ///
+/// By the vendor's library (cuBLASLt) where it is found and takes dtype and layout, else by `product.cuh`.
+///
 /// # Errors
 /// If the stacks' heights or the inner sizes differ, or errors of the device.
 pub fn bmm(self_: DeviceView<'_>, mat2: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
@@ -111,6 +124,8 @@ pub fn bmm(self_: DeviceView<'_>, mat2: DeviceView<'_>, out: DeviceViewMut<'_>) 
 }
 
 /// `beta * self + alpha * (mat1 · mat2)`; `self` broadcasts to the product's shape, and is not read if `beta` is 0.
+///
+/// By the vendor's library (cuBLASLt) where it is found and takes dtype and layout, else by `product.cuh`.
 ///
 /// # Errors
 /// If the inner sizes differ or `self` does not broadcast, or errors of the device.
@@ -125,7 +140,30 @@ pub fn addmm(
     products(&mat1, &mat2, &Sum::with_bias(&self_, out.sizes(), beta, alpha)?, &out)
 }
 
+/// [`addmm`], then `relu` of each element, or `gelu` in its approximation by `tanh`.
+///
+/// By the vendor's library (cuBLASLt), in its epilogue, where it is found and takes dtype and layout, else by `product.cuh`.
+///
+/// # Errors
+/// As [`addmm`].
+#[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+pub fn addmm_activation(
+    self_: DeviceView<'_>,
+    mat1: DeviceView<'_>,
+    mat2: DeviceView<'_>,
+    beta: Scalar,
+    alpha: Scalar,
+    use_gelu: bool,
+    out: DeviceViewMut<'_>,
+) -> Result<()> {
+    let activation = Some(if use_gelu { Activation::TanhGelu } else { Activation::Relu });
+    let sum = Sum { activation, ..Sum::with_bias(&self_, out.sizes(), beta, alpha)? };
+    products(&mat1, &mat2, &sum, &out)
+}
+
 /// [`addmm`] for stacks of matrices.
+///
+/// By the vendor's library (cuBLASLt) where it is found and takes dtype and layout, else by `product.cuh`.
 ///
 /// # Errors
 /// As [`addmm`], or if the stacks' heights differ.
@@ -142,6 +180,8 @@ pub fn baddbmm(
 
 /// The product of a matrix and a vector: `(m, n)` times `(n)` gives `(m)`.
 ///
+/// By the vendor's library (cuBLASLt) where it is found and takes dtype and layout, else by `product.cuh`.
+///
 /// # Errors
 /// If the sizes differ, or errors of the device.
 pub fn mv(self_: DeviceView<'_>, vec: DeviceView<'_>, out: DeviceViewMut<'_>) -> Result<()> {
@@ -149,6 +189,8 @@ pub fn mv(self_: DeviceView<'_>, vec: DeviceView<'_>, out: DeviceViewMut<'_>) ->
 }
 
 /// [`addmm`] for a matrix and a vector: `beta * self + alpha * (mat · vec)`.
+///
+/// By the vendor's library (cuBLASLt) where it is found and takes dtype and layout, else by `product.cuh`.
 ///
 /// # Errors
 /// If the sizes differ or `self` does not broadcast, or errors of the device.
@@ -249,7 +291,12 @@ fn matrix_times_vector(
     if matrix.sizes().len() != 2 || vector.sizes() != &a.sizes[2..] || out.sizes() != &a.sizes[1..2] {
         return Err(sizes_differ(matrix.sizes(), vector.sizes()));
     }
-    rows(dtype, a, Stack::of(vector).as_column(), Stack::of_mut(out).as_column(), &sum, false, out.device())
+    let (b, c) = (Stack::of(vector).as_column(), Stack::of_mut(out).as_column());
+    // SAFETY: the sizes were checked, and the views vouch for their elements.
+    if unsafe { by_library(dtype, [a, b, c], &sum, out.device())? } {
+        return Ok(());
+    }
+    rows(dtype, a, b, c, &sum, false, out.device())
 }
 
 fn sum_of_products(
@@ -289,11 +336,33 @@ fn rows(
     })
 }
 
+/// Submits products of the stacks `a` and `b`, written to `c`, to a library of the vendor, if one computes them.
+///
+/// # Safety
+/// As for [`product`].
+unsafe fn by_library(dtype: DType, [a, b, c]: [Stack; 3], sum: &Sum, device: Device) -> Result<bool> {
+    let product = LibraryProduct {
+        left: a.elements(dtype),
+        right: b.elements(dtype),
+        out: c.elements(dtype),
+        scale: sum.scale,
+        added: sum.bias.as_ref().map(|(bias, keep)| (bias.elements(dtype), *keep)),
+        activation: sum.activation,
+    };
+    let work = Work::on(device)?;
+    // SAFETY: the caller's promise.
+    unsafe { work.runtime().product(work.queue(), &product) }
+}
+
 /// Launches products of the stacks `a` and `b`, written to `c`.
 ///
 /// # Safety
 /// As for [`product`].
 unsafe fn launch(dtype: DType, stacks: [Stack; 3], sum: &Sum, device: Device) -> Result<()> {
+    // SAFETY: the caller's promise.
+    if unsafe { by_library(dtype, stacks, sum, device)? } {
+        return Ok(());
+    }
     let name = format!("Matrices<opsmith::dtype::{}>", dtype.ident());
     let functor = functor(dtype, 0, &name);
     with_dtype!(dtype.to_compute(), C => {
@@ -319,6 +388,12 @@ fn matrices<C: Element>([a, b, c]: [Stack; 3], sum: &Sum) -> Matrices<C> {
             bias_strides: bias.strides,
             keep: C::from_scalar(keep),
             scale: C::from_scalar(sum.scale),
+            // As `linalg.cuh` numbers them.
+            activation: match sum.activation {
+                None => 0,
+                Some(Activation::Relu) => 1,
+                Some(Activation::TanhGelu) => 2,
+            },
         },
     }
 }

@@ -34,7 +34,9 @@ pub mod softmax;
 pub mod sort;
 
 mod compact;
+mod convolution_library;
 mod entries;
+mod fft_library;
 mod fold;
 mod launch;
 mod lists;

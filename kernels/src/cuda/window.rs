@@ -62,6 +62,11 @@ impl Images {
         Images { start: view.address().cast(), strides: filled(view.strides(), spatial, 0) }
     }
 
+    /// Images of these strides.
+    pub fn at(start: *const c_void, strides: &[i64], spatial: usize) -> Images {
+        Images { start, strides: filled(strides, spatial, 0) }
+    }
+
     /// As [`Images::of`].
     pub fn of_mut(view: &DeviceViewMut<'_>, spatial: usize) -> Images {
         Images { start: view.address().cast_const().cast(), strides: filled(view.strides(), spatial, 0) }

@@ -7,7 +7,8 @@ use std::ptr::NonNull;
 
 use opsmith_core::Backend;
 use opsmith_runtime::backend::{
-    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, Mark, Queue, StreamId, Ticket,
+    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, LibraryConvolution, LibraryProduct,
+    LibraryTransform, Mark, Queue, StreamId, Ticket,
 };
 use opsmith_runtime::{Result, Scalar};
 
@@ -18,6 +19,7 @@ use crate::launch;
 use crate::marks;
 use crate::movement::{self, Place};
 use crate::properties::properties;
+use crate::requests;
 use crate::stream;
 
 struct Cuda;
@@ -153,5 +155,24 @@ unsafe impl DeviceRuntime for Cuda {
         let function = std::ptr::with_exposed_provenance::<Function>(function.0 as usize);
         // SAFETY: the caller's promise: the function is one of `function`, which live as long as the process.
         unsafe { launch::launch(place.stream, place.device.status()?, &*function, grid, parameters) }
+    }
+
+    unsafe fn product(&self, queue: Queue, product: &LibraryProduct<'_>) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        unsafe { requests::product(place(queue)?, product) }
+    }
+
+    unsafe fn convolution(&self, queue: Queue, convolution: &LibraryConvolution<'_>) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        unsafe { requests::convolution(place(queue)?, convolution) }
+    }
+
+    fn has_transforms(&self) -> Result<bool> {
+        requests::is_used()
+    }
+
+    unsafe fn transform(&self, queue: Queue, transform: &LibraryTransform<'_>) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        unsafe { requests::transform(place(queue)?, transform) }
     }
 }

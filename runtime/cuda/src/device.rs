@@ -2,13 +2,16 @@
 //!
 //! In: indices. Out: the state, created at the first request. Must not know the interface of devices.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use opsmith_runtime::Result;
 use opsmith_runtime::backend::DeviceSource;
 
 use crate::compile::{Function, Functions};
 use crate::driver::{self, Context};
+use crate::libraries::cublaslt::{CublasLt, Products};
+use crate::libraries::cudnn::{Convolutions, Cudnn};
+use crate::libraries::cufft::Transforms;
 use crate::memory::Memory;
 use crate::staging::Staging;
 use crate::status::Status;
@@ -21,8 +24,14 @@ pub struct Device {
     pub memory: Memory,
     /// Its pinned buffers.
     pub staging: Staging,
+    /// Plans of Fourier transforms.
+    pub transforms: Transforms,
     functions: Functions,
     status: OnceLock<Status>,
+    products: OnceLock<Products>,
+    convolutions: OnceLock<Convolutions>,
+    /// Held while a library starts.
+    starting: Mutex<()>,
 }
 
 static DEVICES: OnceLock<Vec<OnceLock<Device>>> = OnceLock::new();
@@ -43,8 +52,12 @@ pub fn device(index: u16) -> Result<&'static Device> {
         context,
         memory,
         staging: Staging::default(),
+        transforms: Transforms::default(),
         functions: Functions::default(),
         status: OnceLock::new(),
+        products: OnceLock::new(),
+        convolutions: OnceLock::new(),
+        starting: Mutex::default(),
     }))
 }
 
@@ -65,6 +78,38 @@ impl Device {
         }
         let status = Status::new(self.context)?;
         Ok(self.status.get_or_init(|| status))
+    }
+
+    /// The library of products on this device, started at the first request.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn products(&self, library: &'static CublasLt) -> Result<&Products> {
+        if let Some(products) = self.products.get() {
+            return Ok(products);
+        }
+        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(products) = self.products.get() {
+            return Ok(products);
+        }
+        let products = Products::new(library, self.context)?;
+        Ok(self.products.get_or_init(|| products))
+    }
+
+    /// The library of convolutions on this device, started at the first request.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn convolutions(&self, library: &'static Cudnn) -> Result<&Convolutions> {
+        if let Some(convolutions) = self.convolutions.get() {
+            return Ok(convolutions);
+        }
+        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(convolutions) = self.convolutions.get() {
+            return Ok(convolutions);
+        }
+        let convolutions = Convolutions::new(library, self.context)?;
+        Ok(self.convolutions.get_or_init(|| convolutions))
     }
 
     /// The function of an instance of a source.

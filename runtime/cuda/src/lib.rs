@@ -16,10 +16,12 @@ mod geometry;
 pub mod images;
 mod key;
 mod launch;
+mod libraries;
 mod marks;
 mod memory;
 mod movement;
 mod properties;
+mod requests;
 mod settings;
 mod staging;
 mod status;
@@ -30,6 +32,8 @@ use opsmith_runtime::Result;
 
 pub use allocator::Statistics;
 pub use compile::{Compiled, KernelOrigin, Nvrtc};
+pub use libraries::cublaslt::{allows_tf32, set_allow_tf32};
+pub use libraries::{LibraryReport, LibraryState, libraries};
 pub use properties::{Properties, properties};
 
 /// The number of devices that the driver shows, at least 1.

@@ -6,7 +6,10 @@
 //! those that are source for a device call [`DeviceRuntime::function`] and [`DeviceRuntime::launch`].
 //! Must not know operators, tensors or drivers; see `docs/design/devices.md`.
 
+mod convolution;
 mod memory;
+mod product;
+mod transform;
 mod work;
 
 use std::ffi::c_void;
@@ -18,7 +21,10 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
+pub use convolution::{ConvolutionPart, LibraryConvolution};
 pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
+pub use product::{Activation, LibraryProduct};
+pub use transform::LibraryTransform;
 pub use work::Work;
 
 /// A stream of a device: a queue whose work runs in submission order. The number is chosen by the backend.
@@ -248,6 +254,55 @@ pub unsafe trait DeviceRuntime: Sync {
         _ = (function, grid, parameters);
         Err(Error::not_implemented(format!("the memory of device {} launches no kernels", queue.device))
             .with_help("link a crate whose backend launches them, or use the CPU"))
+    }
+
+    /// Submits a product to a library of the device's vendor, if there is one that computes it, and returns whether it did: if
+    /// not, nothing was written, and the caller's own kernel has to.
+    ///
+    /// # Errors
+    /// If a library that the user named cannot be used, or errors of the library or the device.
+    ///
+    /// # Safety
+    /// All operands are in memory of the queue's device, which stays valid until the stream has passed this request, and none
+    /// overlaps the result.
+    unsafe fn product(&self, queue: Queue, product: &LibraryProduct<'_>) -> Result<bool> {
+        _ = (queue, product);
+        Ok(false)
+    }
+
+    /// Submits a convolution to a library of the device's vendor, if there is one that computes it, and returns whether it did: if
+    /// not, nothing was written.
+    ///
+    /// # Errors
+    /// As [`DeviceRuntime::product`].
+    ///
+    /// # Safety
+    /// As for [`DeviceRuntime::product`].
+    unsafe fn convolution(&self, queue: Queue, convolution: &LibraryConvolution<'_>) -> Result<bool> {
+        _ = (queue, convolution);
+        Ok(false)
+    }
+
+    /// Whether a library of the device's vendor computes Fourier transforms, so that a caller need not move numbers in vain.
+    ///
+    /// # Errors
+    /// If a library that the user named cannot be used.
+    fn has_transforms(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Submits Fourier transforms to a library of the device's vendor, if there is one that computes them, and returns whether it
+    /// did: if not, nothing was written.
+    ///
+    /// # Errors
+    /// As [`DeviceRuntime::product`].
+    ///
+    /// # Safety
+    /// Both sides have the described numbers in memory of the queue's device, which stays valid until the stream has passed this
+    /// request, and do not overlap.
+    unsafe fn transform(&self, queue: Queue, transform: &LibraryTransform<'_>) -> Result<bool> {
+        _ = (queue, transform);
+        Ok(false)
     }
 }
 

@@ -237,6 +237,11 @@ int standin_is_device(const void *address) {
   return device_of(reinterpret_cast<uint64_t>(address)) != nullptr;
 }
 
+void standin_refuse(void) {
+  Guard guard(state.lock);
+  refuse(0);
+}
+
 void standin_expect_context(void) {
   Guard guard(state.lock);
   if (const int code = ready()) refuse(code);

@@ -41,6 +41,38 @@ pub fn nvrtc(folder: &Path) {
     std::os::unix::fs::symlink("libnvrtc.so", folder.join("libnvrtc.so.13")).unwrap();
 }
 
+/// Adds a stand-in for cuBLASLt, under the names by which it is looked for, to a folder that has the driver's.
+pub fn cublaslt(folder: &Path) {
+    cublaslt_with(folder, &[]);
+}
+
+/// The same, compiled with more flags.
+pub fn cublaslt_with(folder: &Path, flags: &[&str]) {
+    let driver = folder.join("libcuda.so").display().to_string();
+    let named = ["-pthread", "-ffp-contract=off", "-Wl,-soname,libcublasLt.so.13", &driver];
+    compile("cublaslt.cc", &folder.join("libcublasLt.so"), &[&named[..], flags].concat());
+    _ = std::fs::remove_file(folder.join("libcublasLt.so.13"));
+    std::os::unix::fs::symlink("libcublasLt.so", folder.join("libcublasLt.so.13")).unwrap();
+}
+
+/// Adds a stand-in for cuFFT, under the names by which it is looked for, to a folder that has the driver's.
+pub fn cufft(folder: &Path) {
+    let driver = folder.join("libcuda.so").display().to_string();
+    let flags = ["-pthread", "-Wl,-soname,libcufft.so.12", &driver];
+    compile("cufft.cc", &folder.join("libcufft.so"), &flags);
+    _ = std::fs::remove_file(folder.join("libcufft.so.12"));
+    std::os::unix::fs::symlink("libcufft.so", folder.join("libcufft.so.12")).unwrap();
+}
+
+/// Adds a stand-in for cuDNN, under the names by which it is looked for, to a folder that has the driver's.
+pub fn cudnn(folder: &Path) {
+    let driver = folder.join("libcuda.so").display().to_string();
+    let flags = ["-pthread", "-ffp-contract=off", "-Wl,-soname,libcudnn.so.9", &driver];
+    compile("cudnn.cc", &folder.join("libcudnn.so"), &flags);
+    _ = std::fs::remove_file(folder.join("libcudnn.so.9"));
+    std::os::unix::fs::symlink("libcudnn.so", folder.join("libcudnn.so.9")).unwrap();
+}
+
 /// The header that makes a text of kernels one for the host's compiler, for tests without the driver.
 pub fn emulation() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("emulate.h")

@@ -48,6 +48,9 @@ static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda");
     opsmith_stand_in::driver(&folder);
     opsmith_stand_in::nvrtc(&folder);
+    opsmith_stand_in::cublaslt(&folder);
+    opsmith_stand_in::cufft(&folder);
+    opsmith_stand_in::cudnn(&folder);
     folder
 });
 
@@ -68,7 +71,11 @@ fn done_with(part: &str, variables: &[(&str, &str)]) {
         command
             .env("LD_LIBRARY_PATH", &*STAND_IN)
             .env("OPSMITH_CACHE_DIR", cache)
-            .env_remove("OPSMITH_NVRTC");
+            .env_remove("OPSMITH_NVRTC")
+            .env_remove("OPSMITH_CUBLASLT")
+            .env_remove("OPSMITH_CUFFT")
+            .env_remove("OPSMITH_CUDNN")
+            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt,cufft,cudnn");
     }
     command.envs(variables.iter().copied());
     let output = command.output().unwrap();
@@ -117,12 +124,15 @@ fn operators_run_from_an_archive_without_a_compiler() {
     let path = |path: &Path| path.to_str().unwrap().to_owned();
     let (texts, file) = (path(&folder.join("texts")), path(&folder.join("kernels.images")));
     let operators = ("OPSMITH_OPERATORS", "add,mm,softmax,sort,index_select");
-    done_with("forms", &[operators, ("OPSMITH_CUDA_EVERY", "1"), ("OPSMITH_CUDA_KEEP_TEXT", &texts)]);
+    // A library would compute products, whose kernels then have no text.
+    let own = ("OPSMITH_CUDA_LIBRARIES", "off");
+    done_with("forms", &[operators, own, ("OPSMITH_CUDA_EVERY", "1"), ("OPSMITH_CUDA_KEEP_TEXT", &texts)]);
     done_with("archive", &[("OPSMITH_CUDA_KEEP_TEXT", &texts), ("OPSMITH_CUDA_IMAGES", &file)]);
     done_with(
         "from_archive",
         &[
             operators,
+            own,
             ("OPSMITH_CUDA_EVERY", "1"),
             ("OPSMITH_CUDA_IMAGES", &file),
             ("LD_LIBRARY_PATH", &path(&driver)),
@@ -130,6 +140,17 @@ fn operators_run_from_an_archive_without_a_compiler() {
             ("PATH", "/nonexistent"),
         ],
     );
+}
+
+/// Without libraries of the vendor, products, transforms and convolutions are computed by kernels of our own.
+#[test]
+fn work_without_libraries_agrees_with_the_host() {
+    let alone = "convolution,convolution_backward,conv2d,_fft_r2c,_fft_c2r,_fft_c2c,mm,bmm,addmm,_addmm_activation,baddbmm,addbmm,mv,addmv,dot,linear,matmul,einsum,lstm,gru";
+    let alone =
+        [("OPSMITH_CUDA_LIBRARIES", "off"), ("OPSMITH_OPERATORS", alone), ("OPSMITH_CUDA_EVERY", "1")];
+    for part in ["forms", "gradients"] {
+        done_with(part, &alone);
+    }
 }
 
 #[test]

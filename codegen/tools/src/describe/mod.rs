@@ -102,6 +102,9 @@ pub struct DescribedKernel {
     pub source: Option<String>,
     /// The required signature, for a hand-written function.
     pub signature: Option<String>,
+    /// How a function for a device computes: its documentation up to the errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documentation: Option<String>,
 }
 
 /// The inference rules of the outputs.
@@ -300,6 +303,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Describe
         text,
         source,
         signature: None,
+        documentation: None,
     };
     if let Some(path) = &body.view {
         found.push(any("view", path.clone(), sources.rust(path)));
@@ -317,6 +321,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Describe
             kind,
             text: kernel.text.clone(),
             source,
+            documentation: source::documentation(kernel, sources),
         });
     }
     let loops = Backend::ALL.into_iter().filter(|backend| {
@@ -329,6 +334,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut CodePlaces) -> Vec<Describe
             kind: "expression",
             text: print(expression, op, &checked.model),
             signature: None,
+            documentation: None,
             source: source::of_key(checked, op, "pointwise"),
         });
     }

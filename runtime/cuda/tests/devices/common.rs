@@ -14,11 +14,14 @@ pub const PART: &str = "CUDA_TEST_PART";
 /// A name and the work of a process.
 pub type Part = (&'static str, fn());
 
-/// The folder of both stand-ins.
+/// The folder of the stand-ins.
 pub static STAND_INS: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = empty("stand-ins");
     opsmith_stand_in::driver(&folder);
     opsmith_stand_in::nvrtc(&folder);
+    opsmith_stand_in::cublaslt(&folder);
+    opsmith_stand_in::cufft(&folder);
+    opsmith_stand_in::cudnn(&folder);
     folder
 });
 
@@ -44,6 +47,11 @@ pub fn start_of(program: &Path, part: &str, folder: &Path, variables: &[(&str, &
     command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
     for variable in [
         "OPSMITH_NVRTC",
+        "OPSMITH_CUBLASLT",
+        "OPSMITH_CUFFT",
+        "OPSMITH_CUDNN",
+        "OPSMITH_CUDA_LIBRARIES",
+        "OPSMITH_CUDA_TF32",
         "OPSMITH_CUDA_SYNC",
         "OPSMITH_CUDA_MEMORY_CAP",
         "CUDA_HOME",

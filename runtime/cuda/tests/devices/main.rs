@@ -5,26 +5,35 @@
 //! a missing wait or order gives wrong results or ends the process.
 
 mod common;
+mod convolutions;
 mod costs;
 mod failures;
 mod images;
 mod kernels;
+mod libraries;
 mod memory;
 mod movement;
+mod product_cases;
+mod products;
 mod streams;
+mod transforms;
 
 /// Does the part that a test asks for.
 #[test]
 fn worker() {
     let Ok(part) = std::env::var(common::PART) else { return };
     let all = [
+        convolutions::PARTS,
         costs::PARTS,
         failures::PARTS,
         images::PARTS,
         kernels::PARTS,
+        libraries::PARTS,
         memory::PARTS,
         movement::PARTS,
+        products::PARTS,
         streams::PARTS,
+        transforms::PARTS,
     ]
     .concat();
     let (_, work) = all.iter().find(|(name, _)| *name == part).expect("the part exists");
