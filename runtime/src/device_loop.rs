@@ -4,7 +4,9 @@
 //! or the error of the backend that compiles and launches it. The layout of parameters is that of `kernels/cuda/loop.cuh`.
 //! Must know no operator and no driver.
 
+mod chain;
 mod constant;
+mod gather;
 mod program;
 
 use std::ffi::c_void;
@@ -19,7 +21,9 @@ use crate::error::{Error, Result};
 use crate::op::KernelCall;
 use crate::pointwise::{MAX_OPERANDS, refuse_other_shape};
 use crate::tensor::Tensor;
+pub use chain::{Chain, ChainInput, ChainLink, MAX_CHAIN_DIMS, MAX_CHAIN_LINKS, MAX_CHAIN_OPERANDS};
 pub use constant::Constant;
+pub use gather::{ElementLoop, element_loop};
 pub use program::DeviceProgram;
 
 /// Maximal number of merged dimensions of a strided loop.
@@ -88,21 +92,30 @@ pub fn run(
     inputs: &[usize],
     constants: &[Constant],
 ) -> Result<()> {
+    let described = gather::described(|| ElementLoop::Expression {
+        of,
+        variant,
+        dtype,
+        inputs: inputs.into(),
+        constants: constants.into(),
+    });
+    if described {
+        return Ok(());
+    }
     let operands = operands(call, inputs)?;
     let (out, device) = (operands[0], call.device());
     let count = out.numel() as u64;
     if count == 0 {
         return Ok(());
     }
-    let (form, geometry) = geometry(&operands, count)?;
-    let blocks = count.div_ceil(THREADS * ELEMENTS).clamp(1, MAX_BLOCKS) as u32;
-    let grid = Grid { blocks: [blocks, 1, 1], threads: [THREADS as u32, 1, 1], shared: 0 };
+    let (form, geometry) = geometry::<MAX_OPERANDS>(&operands, count)?;
+    let grid = grid(count);
     let instance = || {
         let (dtype, form) = (dtype.ident(), form.name());
         format!("OPSMITH_LOOP(opsmith_kernel, opsmith::Loop{variant}<opsmith::dtype::{dtype}>, {form})")
     };
     let choice = u32::from_le_bytes([variant, dtype as u8, form as u8, 0]);
-    let constants = constant::packed(constants);
+    let constants = constant::packed(&[constants]);
     let parameters: [*const c_void; 2] = [constants.as_ptr().cast(), geometry.as_ptr().cast()];
     // SAFETY: the kernel was compiled for these operands' dtypes and this form, and its parameters have the layout that it
     // declares; the layouts are inside their memory, which the dispatcher keeps until the use that it notes.
@@ -114,6 +127,9 @@ pub fn run(
 /// # Errors
 /// As [`run`].
 pub fn copy(call: &KernelCall<'_>, argument: usize) -> Result<()> {
+    if gather::described(|| ElementLoop::Conversion(argument)) {
+        return Ok(());
+    }
     let operands = operands(call, &[argument])?;
     copy::convert(operands[0], operands[1])
 }
@@ -131,15 +147,21 @@ fn operands<'a>(call: &KernelCall<'a>, inputs: &[usize]) -> Result<SmallVec<[&'a
     Ok(operands)
 }
 
-/// The second parameter of a kernel in whole words, and the form that it is for.
-fn geometry(operands: &[&Tensor], count: u64) -> Result<(Form, SmallVec<[u64; 96]>)> {
+/// The threads for so many elements.
+fn grid(count: u64) -> Grid {
+    let blocks = count.div_ceil(THREADS * ELEMENTS).clamp(1, MAX_BLOCKS) as u32;
+    Grid { blocks: [blocks, 1, 1], threads: [THREADS as u32, 1, 1], shared: 0 }
+}
+
+/// The second parameter of a kernel in whole words, the addresses of operands last, and the form that it is for.
+fn geometry<const N: usize>(operands: &[&Tensor], count: u64) -> Result<(Form, SmallVec<[u64; 96]>)> {
     let mut words: SmallVec<[u64; 96]> = SmallVec::from_slice(&[count]);
     let pointers = operands.iter().map(|tensor| tensor.data_ptr().addr() as u64);
     if operands.iter().all(|tensor| tensor.is_contiguous() && tensor.numel() as u64 == count) {
         words.extend(pointers);
         return Ok((Form::Contiguous, words));
     }
-    let axes = in_memory_order(steps(operands));
+    let axes = in_memory_order(steps::<N>(operands));
     if axes.len() > MAX_DIMS {
         return Err(Error::not_implemented(format!(
             "a loop on a device walks at most {MAX_DIMS} dimensions that do not merge, and these operands have {}",
@@ -162,11 +184,11 @@ fn geometry(operands: &[&Tensor], count: u64) -> Result<(Form, SmallVec<[u64; 96
 }
 
 /// The dimensions of the first operand with the step of each operand in elements, 0 where it is broadcast.
-fn steps(operands: &[&Tensor]) -> Axes<MAX_OPERANDS> {
+fn steps<const N: usize>(operands: &[&Tensor]) -> Axes<N> {
     let sizes = operands[0].shape();
     let dims = (0..sizes.len()).filter(|&dim| sizes[dim] != 1);
     dims.map(|dim| {
-        let mut steps = [0; MAX_OPERANDS];
+        let mut steps = [0; N];
         for (step, tensor) in steps.iter_mut().zip(operands) {
             let missing = sizes.len() - tensor.dim();
             if dim >= missing && tensor.shape()[dim - missing] != 1 {

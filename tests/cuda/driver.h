@@ -13,4 +13,6 @@ int standin_is_device(const void *address);
 void standin_expect_context(void);
 // Loses the context, as an access outside of all blocks does.
 void standin_lose(void);
+// The same for a device, outside of its work.
+void standin_lose_device(int device);
 }

@@ -20,7 +20,21 @@ pub const TABLE: Table = Table {
         ("launch", &["compile", "driver", "status", "stream"]),
         ("device", &["compile", "driver", "memory", "staging", "status"]),
         ("movement", &["device", "geometry", "launch", "stream"]),
-        ("backend", &["compile", "device", "driver", "launch", "marks", "movement", "properties", "stream"]),
+        ("capture", &["device", "driver", "launch", "stream"]),
+        (
+            "backend",
+            &[
+                "capture",
+                "compile",
+                "device",
+                "driver",
+                "launch",
+                "marks",
+                "movement",
+                "properties",
+                "stream",
+            ],
+        ),
     ],
     core: &[],
 };

@@ -205,6 +205,7 @@ pub const TABLE: Table = Table {
                 "boxed",
                 "copy",
                 "device",
+                "device_loop",
                 "dispatch",
                 "error",
                 "generated",
