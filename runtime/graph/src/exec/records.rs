@@ -1,35 +1,37 @@
-//! Recorded runs: the work of a plan on a device, submitted as a whole.
+//! Recorded runs: stretches of a plan's steps on devices, each submitted as a whole.
 //!
-//! In: a plan that ran at these addresses before, so that its kernels are compiled. Out: its steps, recorded by the backend in one
-//! pass and replayed from then on. Addresses of inputs and outputs are inside the recorded work: a run at others is one of single
-//! launches, and is recorded when they come again. What cannot be recorded has a reason, which [`Graph::replays`] reports.
+//! In: a plan that ran at these addresses before, so that its kernels are compiled. Out: its stretches, recorded by the backend in
+//! one pass and replayed from then on, with the other steps between them. Addresses of inputs and outputs are inside the recorded
+//! work: a run at others is one of single launches, and is recorded when they come again. A step that cannot be recorded has a
+//! reason, which [`Graph::replays`] reports.
 
 use std::fmt;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use opsmith_runtime::backend::{Recording, Work};
+use opsmith_runtime::backend::{Capture, DeviceMemory, Recording, Work};
 use opsmith_runtime::device::Device;
-use opsmith_runtime::error::Result;
+use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals;
-use opsmith_runtime::tensor::Tensor;
+use opsmith_runtime::storage::Storage;
 
 use super::executable::Executable;
+use super::{run_all, run_step};
 use crate::ir::{Graph, TensorId};
 use crate::plan::Plan;
-use crate::plan::records::Addresses;
+use crate::plan::records::{Addresses, Stretch};
 use crate::show::table::counted;
 
 /// The runs of a graph on devices.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replays {
-    /// Recordings of runs.
+    /// Recordings of consecutive steps.
     pub recorded: u64,
-    /// Runs that replayed one.
+    /// Requests that replayed one.
     pub replayed: u64,
-    /// Runs whose steps were launched one after the other.
+    /// Steps that were launched alone.
     pub launched: u64,
-    /// The reasons why runs are not recorded, each once.
+    /// The reasons why steps are not recorded, each once.
     pub reasons: Vec<String>,
 }
 
@@ -37,10 +39,10 @@ impl fmt::Display for Replays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} recorded, {} replayed, {} launched step by step",
-            counted(self.recorded as usize, "run"),
-            self.replayed,
-            self.launched
+            "{}, {}, {} launched alone",
+            counted(self.recorded as usize, "recording"),
+            counted(self.replayed as usize, "replay"),
+            counted(self.launched as usize, "step")
         )?;
         self.reasons.iter().try_for_each(|reason| write!(f, "\nnot recorded: {reason}"))
     }
@@ -77,9 +79,9 @@ impl Counts {
 }
 
 impl Graph {
-    /// The runs on devices so far that were recorded, replayed, and launched step by step, with the reasons for the last. The
-    /// second run at some sizes and at the same addresses of inputs and outputs is recorded, and later ones replay it: a run then
-    /// costs the host one request. Four recordings are kept for each plan.
+    /// Recordings and replays so far, steps on devices that were launched alone, and the reasons for the last. The second run at
+    /// some sizes and at the same addresses of inputs and outputs is recorded, and later ones replay it: consecutive steps on a
+    /// device then cost the host one request. Recordings for four addresses are kept for each plan.
     pub fn replays(&self) -> Replays {
         let mut sum = Replays::default();
         self.add_replays(&mut sum);
@@ -95,33 +97,54 @@ impl Graph {
 }
 
 impl Plan {
-    /// Runs the steps, as a replay of recorded work if there is a record for these addresses.
+    /// Runs the steps, stretches as replays of recorded work if there are records for these addresses.
     pub(super) fn replay_or_launch(&mut self, counts: &Counts) -> Result<()> {
-        let Some(device) = self.records.device else { return self.launch() };
-        if let Some(reason) = &self.records.refused {
+        for reason in &self.records.reasons {
             counts.refuse(reason);
-        } else if !internals::is_listening() {
-            let addresses = self.addresses();
-            let known = self.records.find(&addresses);
-            if known.is_none() && self.records.came_before(&addresses) {
-                match self.record(device) {
-                    Ok(capture) => {
-                        counts.recorded.fetch_add(1, Ordering::Relaxed);
-                        self.records.keep(addresses.clone(), capture);
-                    }
-                    Err(error) => {
-                        let reason = error.to_string();
-                        self.records.refused = reason.lines().next().map(str::to_owned);
-                    }
+        }
+        let stretches = self.records.stretches.iter().map(|stretch| stretch.steps.len() as u64).sum::<u64>();
+        let position =
+            if stretches == 0 || internals::is_listening() { None } else { self.records_for_run(counts) };
+        let Some(position) = position else {
+            counts.launched.fetch_add(self.records.alone + stretches, Ordering::Relaxed);
+            return self.launch();
+        };
+        counts.launched.fetch_add(self.records.alone, Ordering::Relaxed);
+        counts.replayed.fetch_add(self.records.stretches.len() as u64, Ordering::Relaxed);
+        let mut next = 0;
+        for number in 0..self.records.stretches.len() {
+            let Stretch { device, steps } = self.records.stretches[number].clone();
+            run_all(&self.steps[next..steps.start], &mut self.tensors, &self.list_values)?;
+            self.replay(device, position, number)?;
+            next = steps.end;
+        }
+        run_all(&self.steps[next..], &mut self.tensors, &self.list_values)
+    }
+
+    /// The position of the records for this run's addresses, which are made if a run had them before.
+    fn records_for_run(&mut self, counts: &Counts) -> Option<usize> {
+        let addresses = self.addresses();
+        let known = self.records.find(&addresses);
+        if known.is_some() || !self.records.came_before(&addresses) {
+            return known;
+        }
+        let mut captures = Vec::new();
+        while let Some(stretch) = self.records.stretches.get(captures.len()).cloned() {
+            // Another thread may use an operand just now, so one failure says little.
+            let recorded =
+                self.record(&stretch).or_else(|_| self.record(&stretch)).or_else(|_| self.record(&stretch));
+            match recorded {
+                Ok(capture) => captures.push(capture),
+                Err((step, error)) => {
+                    let reason = error.to_string();
+                    let reason = reason.lines().next().unwrap_or_default().to_owned();
+                    counts.refuse(&reason);
+                    self.records.divide(captures.len(), step, reason);
                 }
             }
-            if let Some(position) = self.records.find(&addresses) {
-                counts.replayed.fetch_add(1, Ordering::Relaxed);
-                return self.replay(device, position);
-            }
         }
-        counts.launched.fetch_add(1, Ordering::Relaxed);
-        self.launch()
+        counts.recorded.fetch_add(captures.len() as u64, Ordering::Relaxed);
+        (!captures.is_empty()).then(|| self.records.keep(addresses, captures))
     }
 
     /// The addresses that change from run to run.
@@ -130,35 +153,39 @@ impl Plan {
         outside.map(|outside| self.tensors[outside.root.index()].data_ptr().addr()).collect()
     }
 
-    /// The tensors whose memory the steps use: one of each memory.
-    fn used(&self) -> impl Iterator<Item = &Tensor> {
+    /// The memory of a device that the steps use, each once.
+    fn memories(&self, device: Device) -> impl Iterator<Item = &DeviceMemory> {
         let outside = self.inputs.iter().chain(&self.results).map(|outside| outside.root);
         let inside = self.reads.iter().chain(&self.writes).chain(&self.records.arenas).copied();
-        outside.chain(inside).map(|id: TensorId| &self.tensors[id.index()])
+        let memories = outside.chain(inside).map(|id: TensorId| self.tensors[id.index()].storage());
+        memories.filter_map(Storage::device_memory).filter(move |memory| memory.device() == device)
     }
 
-    fn follow(&self, work: &Work) -> Result<()> {
-        let mut memories = self.used().filter_map(|tensor| tensor.storage().device_memory());
-        memories.try_for_each(|memory| work.follow(memory.last_use()))
+    fn follow(&self, device: Device, work: &Work) -> Result<()> {
+        self.memories(device).try_for_each(|memory| work.follow(memory.last_use()))
     }
 
-    fn record(&mut self, device: Device) -> Result<opsmith_runtime::backend::Capture> {
-        let work = Work::on(device)?;
+    /// The record of a stretch; an error has the step that cannot be in one, or none if it is of the whole. Nothing runs.
+    fn record(&mut self, stretch: &Stretch) -> Result<Capture, (Option<usize>, Error)> {
+        let Stretch { device, steps } = stretch;
+        let of_all = |error: Error| (None, error);
+        let work = Work::on(*device).map_err(of_all)?;
         // Work of other threads comes before the record, of which it cannot be a part.
-        self.follow(&work)?;
-        let recording = Recording::begin(&work)?;
-        self.launch()?;
-        recording.end()
+        self.follow(*device, &work).map_err(of_all)?;
+        let recording = Recording::begin(&work).map_err(of_all)?;
+        for (number, step) in steps.clone().zip(&self.steps[steps.clone()]) {
+            run_step(step, &mut self.tensors, &self.list_values).map_err(|error| (Some(number), error))?;
+        }
+        recording.end().map_err(of_all)
     }
 
-    fn replay(&self, device: Device, position: usize) -> Result<()> {
+    fn replay(&self, device: Device, position: usize, stretch: usize) -> Result<()> {
         let work = Work::on(device)?;
-        self.follow(&work)?;
+        self.follow(device, &work)?;
         // SAFETY: the record accesses the memory of the plan and that at the addresses for which it was made, which are those of
         // this run's inputs and outputs; the run has borrowed them, and notes their use.
-        let replayed = unsafe { self.records.capture(position).replay(&work) };
-        let mut memories = self.used().filter_map(|tensor| tensor.storage().device_memory());
-        let noted = memories.try_for_each(|memory| memory.note_use(&work));
+        let replayed = unsafe { self.records.capture(position, stretch).replay(&work) };
+        let noted = self.memories(device).try_for_each(|memory| memory.note_use(&work));
         replayed.and(noted)
     }
 }

@@ -1,7 +1,10 @@
-//! The records that a plan keeps of its work on a device, and the reason if there can be none.
+//! The records that a plan keeps of its work on devices.
 //!
-//! In: the steps of a plan. Out: the device whose backend may record them, or the reason against it: what runs on the host, waits
-//! for elements, draws random numbers, or submits work to streams of its own. Must not know runs.
+//! In: the steps of a plan. Out: stretches, which are consecutive steps of one device that its backend may record, and the reasons
+//! against the others: a step that waits for elements, draws random numbers, or submits work to streams of its own. Steps of the
+//! host, and copies between devices, lie between stretches. Must not know runs.
+
+use std::ops::Range;
 
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::backend::Capture;
@@ -19,51 +22,95 @@ pub(crate) type Addresses = SmallVec<[usize; 8]>;
 /// Recordings that a plan keeps, and addresses that it remembers.
 const KEPT: usize = 4;
 
+/// Consecutive steps of one device, which are recorded together.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Stretch {
+    pub device: Device,
+    pub steps: Range<usize>,
+}
+
 /// The records of a plan.
 #[derive(Default)]
 pub(crate) struct Records {
-    /// The device of the steps; `None` if they have none.
-    pub device: Option<Device>,
-    /// Why the steps are not recorded.
-    pub refused: Option<String>,
-    /// A tensor of each arena.
+    pub stretches: Vec<Stretch>,
+    /// Why other steps of devices are not recorded.
+    pub reasons: Vec<String>,
+    /// Number of steps of devices outside of stretches.
+    pub alone: u64,
+    /// A tensor of each arena of a device.
     pub arenas: Vec<TensorId>,
     /// Addresses of runs, the latest last.
     seen: Vec<Addresses>,
-    kept: Vec<(Addresses, Capture)>,
+    /// For addresses, the record of each stretch.
+    kept: Vec<(Addresses, Vec<Capture>)>,
 }
 
 impl Records {
     /// The records of a plan, of which none is made yet.
     pub fn of(graph: &Graph, plan: &Plan) -> Records {
-        let mut used: SmallVec<[TensorId; 16]> = SmallVec::new();
-        plan.steps.iter().for_each(|step| used_by(step, plan, &mut used));
-        let devices = used.iter().map(|id| graph.tensor(*id).device);
-        let Some(device) = devices.clone().find(|device| *device != Device::CPU) else {
-            return Records::default();
-        };
-        let elsewhere = devices.clone().find(|other| *other != device);
-        let refused = match elsewhere {
-            Some(other) => Some(format!("steps use memory of {device} and of {other}")),
-            None if plan.threads > 1 => Some("nodes run in several threads".to_owned()),
-            None if plan.steps.len() < 2 => Some("the graph is one launch".to_owned()),
-            None => plan.steps.iter().find_map(|step| refusal(step, plan)),
-        };
-        let mut arenas: Vec<TensorId> = Vec::new();
-        for (number, tensor) in plan.tensors.iter().enumerate() {
-            let id = TensorId(number as u32);
-            let internal = matches!(graph.buffers[graph.buffer_of(id).index()].kind, BufferKind::Internal);
-            let known = arenas.iter().map(|id| plan.tensors[id.index()].storage().address());
-            if internal
-                && tensor.storage().device_memory().is_some()
-                && !known.into_iter().any(|known| known == tensor.storage().address())
-            {
-                arenas.push(id);
+        let mut records = Records::default();
+        let mut open: Option<Stretch> = None;
+        for (number, step) in plan.steps.iter().enumerate() {
+            let device = device_of(step, plan, graph);
+            let refusal = if plan.threads > 1 {
+                Some("nodes run in several threads".to_owned())
+            } else {
+                refusal(step, plan)
+            };
+            match (device, refusal) {
+                (Some(device), None) => match &mut open {
+                    Some(stretch) if stretch.device == device => stretch.steps.end = number + 1,
+                    _ => {
+                        let stretch = Stretch { device, steps: number..number + 1 };
+                        records.close(open.replace(stretch));
+                    }
+                },
+                (device, refusal) => {
+                    records.close(open.take());
+                    records.alone += u64::from(device.is_some());
+                    if let (Some(_), Some(reason)) = (device, refusal) {
+                        records.refuse(reason);
+                    }
+                }
             }
         }
-        let outside = |id: &TensorId| plan.results.iter().any(|result| result.tensors.contains(id));
-        arenas.retain(|id| !outside(id));
-        Records { device: Some(device), refused, arenas, ..Records::default() }
+        records.close(open);
+        records.arenas = arenas(graph, plan);
+        records
+    }
+
+    /// Adds a stretch. A single launch is no shorter as a record.
+    fn close(&mut self, stretch: Option<Stretch>) {
+        match stretch {
+            Some(stretch) if stretch.steps.len() > 1 => self.stretches.push(stretch),
+            Some(stretch) => self.alone += stretch.steps.len() as u64,
+            None => {}
+        }
+    }
+
+    fn refuse(&mut self, reason: String) {
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Divides a stretch at a step that its backend refused to record, or gives it up. Records of the whole stretch are dropped.
+    pub fn divide(&mut self, stretch: usize, step: Option<usize>, reason: String) {
+        self.kept.clear();
+        let Stretch { device, steps } = self.stretches.remove(stretch);
+        let others = std::mem::take(&mut self.stretches);
+        let (before, after) = others.split_at(stretch);
+        self.stretches.extend_from_slice(before);
+        match step {
+            Some(step) => {
+                self.alone += 1;
+                self.close(Some(Stretch { device, steps: steps.start..step }));
+                self.close(Some(Stretch { device, steps: step + 1..steps.end }));
+            }
+            None => self.alone += steps.len() as u64,
+        }
+        self.stretches.extend_from_slice(after);
+        self.refuse(reason);
     }
 
     /// The record for some addresses.
@@ -71,9 +118,9 @@ impl Records {
         self.kept.iter().position(|(known, _)| known == addresses)
     }
 
-    /// A record.
-    pub fn capture(&self, position: usize) -> &Capture {
-        &self.kept[position].1
+    /// The record of a stretch.
+    pub fn capture(&self, position: usize, stretch: usize) -> &Capture {
+        &self.kept[position].1[stretch]
     }
 
     /// Whether a run had these addresses before; it has from now on.
@@ -88,13 +135,40 @@ impl Records {
         false
     }
 
-    /// Keeps a record, instead of the oldest if there are enough.
-    pub fn keep(&mut self, addresses: Addresses, capture: Capture) {
+    /// Keeps the record of each stretch, instead of the oldest ones if there are enough. Returns their position.
+    pub fn keep(&mut self, addresses: Addresses, captures: Vec<Capture>) -> usize {
         if self.kept.len() == KEPT {
             self.kept.remove(0);
         }
-        self.kept.push((addresses, capture));
+        self.kept.push((addresses, captures));
+        self.kept.len() - 1
     }
+}
+
+/// The device of a step; `None` if it uses memory of the host, or of two devices.
+fn device_of(step: &Step, plan: &Plan, graph: &Graph) -> Option<Device> {
+    let mut used: SmallVec<[TensorId; 16]> = SmallVec::new();
+    used_by(step, plan, &mut used);
+    let (first, others) = used.split_first()?;
+    let device = graph.tensor(*first).device;
+    let same = others.iter().all(|id| graph.tensor(*id).device == device);
+    (device != Device::CPU && same).then_some(device)
+}
+
+/// A tensor of each arena of a device.
+fn arenas(graph: &Graph, plan: &Plan) -> Vec<TensorId> {
+    let mut arenas: Vec<TensorId> = Vec::new();
+    for (number, tensor) in plan.tensors.iter().enumerate() {
+        let id = TensorId(number as u32);
+        let internal = matches!(graph.buffers[graph.buffer_of(id).index()].kind, BufferKind::Internal);
+        let outside = plan.results.iter().any(|result| result.tensors.contains(&id));
+        let address = tensor.storage().address();
+        let known = arenas.iter().any(|id| plan.tensors[id.index()].storage().address() == address);
+        if internal && !outside && !known && tensor.storage().device_memory().is_some() {
+            arenas.push(id);
+        }
+    }
+    arenas
 }
 
 /// The tensors of a step, and of the steps inside it.
