@@ -4,8 +4,8 @@
 //! interface of devices.
 //!
 //! While a thread records, other threads cannot take events of its stream, since the driver would make them points of the record:
-//! the lock on the stream's events is held. What cannot be recorded is refused here, before the driver is asked, so that the error
-//! says what it was; [`refuse`] is called where a request begins.
+//! the lock on the stream's events is held. Requests that no record can contain are refused here, before the driver is asked, so
+//! that the error names them; [`refuse`] is called where a request begins.
 //!
 //! Memory that is allocated meanwhile belongs to the record: its addresses are in the recorded work. Blocks that their owners
 //! release serve later allocations of the same record, in the order of the stream.

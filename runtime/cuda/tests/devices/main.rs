@@ -4,6 +4,7 @@
 //! The stand-in's memory is closed to the host, its streams run their work as late as they may, and new memory is poisoned:
 //! a missing wait or order gives wrong results or ends the process.
 
+mod capture;
 mod common;
 mod costs;
 mod failures;
@@ -16,8 +17,16 @@ mod streams;
 #[test]
 fn worker() {
     let Ok(part) = std::env::var(common::PART) else { return };
-    let all = [costs::PARTS, failures::PARTS, kernels::PARTS, memory::PARTS, movement::PARTS, streams::PARTS]
-        .concat();
+    let all = [
+        capture::PARTS,
+        costs::PARTS,
+        failures::PARTS,
+        kernels::PARTS,
+        memory::PARTS,
+        movement::PARTS,
+        streams::PARTS,
+    ]
+    .concat();
     let (_, work) = all.iter().find(|(name, _)| *name == part).expect("the part exists");
     work();
     println!("DONE {part}");

@@ -142,7 +142,7 @@ impl Finder<'_> {
             return None;
         }
         let (name, element) = match &node.kind {
-            NodeKind::Copy => ("copy", ElementLoop::Conversion(0)),
+            NodeKind::Copy => ("converted elements", ElementLoop::Conversion(0)),
             NodeKind::Call { op, compute } => (op.name, self.element(node, op, *compute, device)?),
             _ => return None,
         };

@@ -158,8 +158,8 @@ fn graphs_in(op: &'static OpDef, device: Device, agreement: Agreement, dtype: DT
         for (passes, graph) in variants(&graph, false) {
             // The second run into the same outputs is recorded where it can be, and a later one replays it.
             let mut found = Vec::new();
-            let runs = || (0..3).try_for_each(|_| graph.run_into(&inputs, &mut found));
-            let wrong = match repeatable(op, runs) {
+            let mut run = || repeatable(op, || graph.run_into(&inputs, &mut found));
+            let wrong = match (0..3).try_for_each(|_| run()) {
                 Ok(()) => misplaced(&found, device)
                     .or_else(|| agreement.difference(&found, &eager, Terms::of_results(dtype))),
                 Err(error) => Some(error.to_string()),
