@@ -4,9 +4,11 @@
 //! or the error of the backend that compiles and launches it. The layout of parameters is that of `kernels/cuda/loop.cuh`.
 //! Must know no operator and no driver.
 
+mod batch;
 mod chain;
 mod constant;
 mod gather;
+mod grow;
 mod program;
 
 use std::ffi::c_void;
@@ -21,9 +23,11 @@ use crate::error::{Error, Result};
 use crate::op::KernelCall;
 use crate::pointwise::{MAX_OPERANDS, refuse_other_shape};
 use crate::tensor::Tensor;
-pub use chain::{Chain, ChainInput, ChainLink, MAX_CHAIN_DIMS, MAX_CHAIN_LINKS, MAX_CHAIN_OPERANDS};
+pub use batch::in_batches;
+pub use chain::{Chain, ChainLink, MAX_CHAIN_DIMS};
 pub use constant::Constant;
 pub use gather::{ElementLoop, element_loop};
+pub use grow::{ChainElements, ChainWrite, GrowingChain};
 pub use program::DeviceProgram;
 
 /// Maximal number of merged dimensions of a strided loop.
@@ -103,23 +107,41 @@ pub fn run(
         return Ok(());
     }
     let operands = operands(call, inputs)?;
-    let (out, device) = (operands[0], call.device());
-    let count = out.numel() as u64;
-    if count == 0 {
+    if operands[0].numel() == 0 {
         return Ok(());
     }
-    let (form, geometry) = geometry::<MAX_OPERANDS>(&operands, count)?;
-    let grid = grid(count);
+    let held = batch::held(call.op().name, &operands, || ElementLoop::Expression {
+        of,
+        variant,
+        dtype,
+        inputs: inputs.into(),
+        constants: constants.into(),
+    });
+    if held {
+        return Ok(());
+    }
+    launch(of, (variant, dtype), &operands, constants)
+}
+
+/// Launches a loop over the elements of the first operand, the result, and the others, its inputs.
+fn launch(
+    of: &'static DeviceLoop,
+    (variant, dtype): (u8, DType),
+    operands: &[&Tensor],
+    constants: &[Constant],
+) -> Result<()> {
+    let (device, count) = (operands[0].device(), operands[0].numel() as u64);
+    let (form, geometry) = geometry::<MAX_OPERANDS>(operands, count)?;
     let instance = || {
         let (dtype, form) = (dtype.ident(), form.name());
         format!("OPSMITH_LOOP(opsmith_kernel, opsmith::Loop{variant}<opsmith::dtype::{dtype}>, {form})")
     };
     let choice = u32::from_le_bytes([variant, dtype as u8, form as u8, 0]);
-    let constants = constant::packed(&[constants]);
+    let constants = constant::packed(&[constants]).0;
     let parameters: [*const c_void; 2] = [constants.as_ptr().cast(), geometry.as_ptr().cast()];
     // SAFETY: the kernel was compiled for these operands' dtypes and this form, and its parameters have the layout that it
-    // declares; the layouts are inside their memory, which the dispatcher keeps until the use that it notes.
-    unsafe { of.0.launch(device, choice, instance, grid, &parameters) }
+    // declares; the layouts are inside their memory, which the caller keeps until the use that is noted.
+    unsafe { of.0.launch(device, choice, instance, grid(count), &parameters) }
 }
 
 /// Copies an argument into the first output, converted to its dtype: a loop whose expression is the argument itself.

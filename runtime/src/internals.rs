@@ -17,8 +17,7 @@ pub use methods::{
 pub use tracing::{Observers, SiteScope, enter, is_tracing, site, trace};
 
 pub use crate::device_loop::{
-    Chain, ChainInput, ChainLink, ElementLoop, MAX_CHAIN_DIMS, MAX_CHAIN_LINKS, MAX_CHAIN_OPERANDS,
-    element_loop,
+    Chain, ChainElements, ChainLink, ChainWrite, ElementLoop, GrowingChain, MAX_CHAIN_DIMS, element_loop,
 };
 pub use crate::dispatch::borrows::Borrows;
 pub use crate::dispatch::check_written;

@@ -7,6 +7,7 @@
 //! Must not know operators, tensors or drivers; see `docs/design/devices.md`.
 
 mod capture;
+mod held;
 mod memory;
 mod work;
 
@@ -20,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
 pub use capture::{Capture, Recording};
+pub(crate) use held::{hold_back, holds_back, submit_held};
 pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
 pub use work::Work;
 

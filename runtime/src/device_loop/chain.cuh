@@ -28,10 +28,9 @@ DEVICE void chain_step(const Chain &chain, const void *const (&pointers)[N], con
 }
 
 template <class Chain, int N, class... Ts, int... positions>
-DEVICE void run_chain(const Chain &chain, const Contiguous<N> &geometry, Types<Ts...> types, Positions<positions...> all) {
+DEVICE void run_chain(const Chain &chain, const Contiguous<N> &geometry, Types<Ts...> types, Positions<positions...> all,
+                      u64 thread, u64 step) {
   constexpr int width = kWidth<Ts...>;
-  const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
-  const u64 thread = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
   bool aligned = true;
   ((aligned = aligned && is_aligned<Ts>(geometry.pointers[positions], width)), ...);
   const u64 packs = aligned ? geometry.count / width : 0;
@@ -46,9 +45,9 @@ DEVICE void run_chain(const Chain &chain, const Contiguous<N> &geometry, Types<T
 }
 
 template <class Chain, int N, class Index, class... Ts, int... positions>
-DEVICE void run_chain(const Chain &chain, const Strided<N, Index> &geometry, Types<Ts...> types, Positions<positions...> all) {
-  const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
-  for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < geometry.count; i += step) {
+DEVICE void run_chain(const Chain &chain, const Strided<N, Index> &geometry, Types<Ts...> types, Positions<positions...> all,
+                      u64 thread, u64 step) {
+  for (u64 i = thread; i < geometry.count; i += step) {
     i64 places[N] = {};
     Index rest = static_cast<Index>(i);
     for (int dim = static_cast<int>(geometry.dims) - 1; dim >= 0; --dim) {
@@ -62,15 +61,46 @@ DEVICE void run_chain(const Chain &chain, const Strided<N, Index> &geometry, Typ
   }
 }
 
+// Chains of one type over operands of several sizes, and the first block of each; `count` of them.
+template <class Chain, int most>
+struct Chains {
+  static_assert(most % 2 == 0, "whole words before the items");
+  struct Item {
+    Chain chain;
+    Contiguous<Chain::kOperands> geometry;
+  };
+  u32 count;
+  u32 first[most + 1];
+  Item items[most];
+};
+
 }  // namespace opsmith
 
 // The kernel of `opsmith::Chain`, for a form of its operands.
 #define OPSMITH_CHAIN(NAME, KIND)                                                                               \
   namespace opsmith {                                                                                           \
   using NAME##_geometry = OPSMITH_GEOMETRY_##KIND(Chain::kOperands);                                            \
-  using NAME##_positions = Counted<Chain::kOperands>::type;                                            \
+  using NAME##_positions = Counted<Chain::kOperands>::type;                                                     \
   }                                                                                                             \
   extern "C" __global__ void __launch_bounds__(opsmith::kLoopThreads)                                           \
       NAME(opsmith::Chain chain, opsmith::NAME##_geometry geometry) {                                           \
-    opsmith::run_chain(chain, geometry, opsmith::Chain::Operands{}, opsmith::NAME##_positions{});               \
+    const opsmith::u64 step = static_cast<opsmith::u64>(gridDim.x) * blockDim.x;                                \
+    const opsmith::u64 thread = static_cast<opsmith::u64>(blockIdx.x) * blockDim.x + threadIdx.x;               \
+    opsmith::run_chain(chain, geometry, opsmith::Chain::Operands{}, opsmith::NAME##_positions{}, thread, step); \
+  }
+
+// The kernel of up to `MOST` such chains over contiguous operands.
+#define OPSMITH_CHAINS(NAME, MOST)                                                                              \
+  namespace opsmith {                                                                                           \
+  using NAME##_chains = Chains<Chain, MOST>;                                                                    \
+  using NAME##_positions = Counted<Chain::kOperands>::type;                                                     \
+  }                                                                                                             \
+  extern "C" __global__ void __launch_bounds__(opsmith::kLoopThreads) NAME(opsmith::NAME##_chains all) {        \
+    opsmith::u32 number = 0;                                                                                    \
+    while (number + 1 < all.count && blockIdx.x >= all.first[number + 1]) ++number;                             \
+    const opsmith::u32 first = all.first[number], blocks = all.first[number + 1] - first;                       \
+    const opsmith::u64 step = static_cast<opsmith::u64>(blocks) * blockDim.x;                                   \
+    const opsmith::u64 thread = static_cast<opsmith::u64>(blockIdx.x - first) * blockDim.x + threadIdx.x;       \
+    opsmith::run_chain(all.items[number].chain, all.items[number].geometry, opsmith::Chain::Operands{},         \
+                       opsmith::NAME##_positions{}, thread, step);                                              \
   }

@@ -9,7 +9,7 @@
 //! kernel    v0 = l0(a, b);  v1 = l1(v0);  v2 = l2(v1, a);  r0 = v2;
 //! ```
 //!
-//! Kernels are kept for the life of the process, by their text. Must not know graphs.
+//! Kernels are kept for the life of the process. Must not know graphs.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -65,10 +65,18 @@ pub struct Chain {
     program: &'static DeviceProgram,
     form: Form,
     grid: Grid,
+    /// The first parameter, and the words that it has.
     constants: SmallVec<[u64; 16]>,
+    words: usize,
     /// The second parameter, with addresses of an earlier time.
     geometry: SmallVec<[u64; 96]>,
 }
+
+/// Bytes of the parameter of a kernel of many chains.
+const MANY_BYTES: usize = 4000;
+
+/// Maximal number of chains of one launch.
+const MANY: usize = 64;
 
 impl Chain {
     /// The chain of loops, for operands of these layouts: the results that have a place in memory, then the operands that are
@@ -84,7 +92,7 @@ impl Chain {
                 ElementLoop::Conversion(_) => None,
             })
             .collect();
-        let constants = constant::packed(&constants);
+        let (constants, words) = constant::packed(&constants);
         let [first, ..] = operands else { return Err(too_large("no result")) };
         if operands.len() > MAX_CHAIN_OPERANDS {
             return Err(too_large(format_args!("{} operands", operands.len())));
@@ -96,7 +104,7 @@ impl Chain {
         let (form, geometry) = geometry::<MAX_CHAIN_OPERANDS>(operands, count)?;
         let dtypes: SmallVec<[DType; 8]> = operands.iter().map(|operand| operand.dtype()).collect();
         let program = program_of(links, stored, &dtypes);
-        Ok(Chain { program, form, grid: grid(count), constants, geometry })
+        Ok(Chain { program, form, grid: grid(count), constants, words, geometry })
     }
 
     /// Launches the chain in this thread's stream.
@@ -125,6 +133,55 @@ impl Chain {
             unsafe { self.program.launch(device, self.form as u32, instance, self.grid, &parameters) }
         })
     }
+
+    /// Whether a launch may do both: they are of one kernel, and all operands of each lie in one order.
+    pub fn goes_with(&self, other: &Chain) -> bool {
+        std::ptr::eq(self.program, other.program)
+            && self.form == Form::Contiguous
+            && other.form == Form::Contiguous
+    }
+
+    /// Maximal number of chains that a launch does.
+    pub fn most(&self) -> usize {
+        let item = 8 * (self.words + self.geometry.len());
+        ((MANY_BYTES - 8) / (item + 4)).min(MANY) / 2 * 2
+    }
+}
+
+/// Launches chains that go with each other, at most as many as a launch does, with the operands of each.
+///
+/// # Errors
+/// As [`Chain::run`].
+///
+/// # Safety
+/// As of [`Chain::run`]; no chain writes what another accesses. The addresses are those for which the chains were made.
+pub(super) unsafe fn run_many(device: Device, chains: &[(&Chain, &[&Tensor])]) -> Result<()> {
+    let [(first, _), ..] = chains else { return Ok(()) };
+    let most = first.most();
+    let mut blocks: Vec<u32> = vec![chains.len() as u32, 0];
+    for (chain, _) in chains {
+        blocks.push(blocks.last().copied().unwrap_or(0).saturating_add(chain.grid.blocks[0]));
+    }
+    blocks.resize(most + 2, 0);
+    let mut words: Vec<u64> = Vec::with_capacity(MANY_BYTES / 8);
+    words.extend(blocks.chunks_exact(2).map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32));
+    for (chain, _) in chains {
+        words.extend_from_slice(&chain.constants[..chain.words]);
+        words.extend_from_slice(&chain.geometry);
+    }
+    words.resize(MANY_BYTES / 8, 0);
+    let total: u32 = chains.iter().map(|(chain, _)| chain.grid.blocks[0]).fold(0, u32::saturating_add);
+    let grid = Grid { blocks: [total, 1, 1], ..first.grid };
+    let parameters: [*const c_void; 1] = [words.as_ptr().cast()];
+    let for_each = |visit: &mut dyn FnMut(&Tensor)| {
+        chains.iter().flat_map(|(_, operands)| *operands).for_each(|operand| visit(operand));
+    };
+    let instance = || format!("OPSMITH_CHAINS(opsmith_kernel, {most})");
+    on_device(device, for_each, |_| {
+        // SAFETY: the program is the one of these operands' dtypes, its parameter has the layout that its text declares, and the
+        // caller promises the rest.
+        unsafe { first.program.launch(device, MANY as u32, instance, grid, &parameters) }
+    })
 }
 
 #[cold]
@@ -135,18 +192,41 @@ fn too_large(what: impl std::fmt::Display) -> Error {
 
 /// The program of a chain, which is kept for the life of the process.
 fn program_of(links: &[ChainLink], stored: &[usize], dtypes: &[DType]) -> &'static DeviceProgram {
-    static PROGRAMS: Mutex<Option<HashMap<String, &'static DeviceProgram>>> = Mutex::new(None);
-    let text = text_of(links, stored, dtypes);
+    static PROGRAMS: Mutex<Option<HashMap<Vec<u64>, &'static DeviceProgram>>> = Mutex::new(None);
+    let key = key_of(links, stored, dtypes);
     let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
     let programs = programs.get_or_insert_default();
-    if let Some(known) = programs.get(&text) {
+    if let Some(known) = programs.get(&key) {
         return known;
     }
     let names: Vec<&str> = links.iter().map(|link| link.name).collect();
-    let (name, own): (&'static str, &'static str) = (names.join(" + ").leak(), text.clone().leak());
-    let program = Box::leak(Box::new(DeviceProgram::new(name, headers_of(links).leak(), own)));
-    programs.insert(text, program);
+    let text: &'static str = text_of(links, stored, dtypes).leak();
+    let program = DeviceProgram::new(names.join(" + ").leak(), headers_of(links).leak(), text);
+    let program: &'static DeviceProgram = Box::leak(Box::new(program));
+    programs.insert(key, program);
     program
+}
+
+/// Numbers that are equal for equal texts alone: sources are told apart by their addresses.
+fn key_of(links: &[ChainLink], stored: &[usize], dtypes: &[DType]) -> Vec<u64> {
+    let mut key = vec![links.len() as u64, stored.len() as u64];
+    key.extend(stored.iter().map(|link| *link as u64));
+    key.extend(dtypes.iter().map(|dtype| *dtype as u64));
+    for link in links {
+        match &link.element {
+            ElementLoop::Expression { of, variant, dtype, .. } => {
+                let choice = u64::from(*variant) << 8 | *dtype as u64;
+                key.extend([std::ptr::from_ref(*of).addr() as u64, choice]);
+            }
+            ElementLoop::Conversion(_) => key.push(0),
+        }
+        key.push(link.dtype as u64 | (link.inputs.len() as u64) << 8);
+        key.extend(link.inputs.iter().map(|input| match input {
+            ChainInput::Operand(operand) => 2 * *operand as u64,
+            ChainInput::Link(link) => 2 * *link as u64 + 1,
+        }));
+    }
+    key
 }
 
 /// The texts that the loops' own texts need, each once.

@@ -80,8 +80,9 @@ fn computed<C: Element>(value: C) -> Constant {
     constant
 }
 
-/// Constants as structs in C++, one after the other as the fields of another one, in whole words; a word if there are none.
-pub(super) fn packed(structs: &[&[Constant]]) -> SmallVec<[u64; 16]> {
+/// Constants as structs in C++, one after the other as the fields of another one, in whole words; a word if there are none. And the
+/// number of words that the other one has.
+pub(super) fn packed(structs: &[&[Constant]]) -> (SmallVec<[u64; 16]>, usize) {
     let mut end = 0;
     let mut places: SmallVec<[(&Constant, usize); 8]> = SmallVec::new();
     for constants in structs {
@@ -103,7 +104,7 @@ pub(super) fn packed(structs: &[&[Constant]]) -> SmallVec<[u64; 16]> {
             words.as_mut_ptr().cast::<u8>().add(place).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
     }
-    words
+    (words, end.div_ceil(8))
 }
 
 #[cfg(test)]
@@ -114,8 +115,8 @@ mod tests {
     fn structs_lie_as_fields_of_another() {
         let (flag, number) = (Constant::bool(true), Constant::int(7));
         // { bool; i64 }, an empty struct, { bool }, { i64 }
-        let words = packed(&[&[flag, number], &[], &[flag], &[number]]);
-        assert_eq!(words[..4], [1, 7, 1 << 8, 7]);
-        assert_eq!(packed(&[&[]])[0], 0);
+        let (words, count) = packed(&[&[flag, number], &[], &[flag], &[number]]);
+        assert_eq!((&words[..4], count), (&[1, 7, 1 << 8, 7][..], 4));
+        assert_eq!((packed(&[&[]]).0[0], packed(&[&[]]).1), (0, 1));
     }
 }

@@ -133,8 +133,21 @@ pub const TABLE: Table = Table {
         ),
         (
             "device_loop",
-            &["axes", "backend", "copy", "device", "element", "error", "op", "pointwise", "scalar", "tensor"],
+            &[
+                "axes",
+                "backend",
+                "copy",
+                "device",
+                "element",
+                "error",
+                "layout",
+                "op",
+                "pointwise",
+                "scalar",
+                "tensor",
+            ],
         ),
+        ("batches", &["device_loop", "dispatch", "error"]),
         (
             "call",
             &[

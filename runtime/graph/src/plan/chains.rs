@@ -4,14 +4,13 @@
 //! the places of its inputs: memory, or the result of an earlier loop of the group. A result that nothing outside the group reads
 //! exists in registers alone.
 //!
-//! A chain reads all elements of a position before it writes one, and other positions at other times. So it is sound if each
-//! buffer that it writes is accessed at one place alone: the same elements at the same positions. Must not know tiles.
+//! A buffer that a chain writes is accessed at one place alone (`GrowingChain`). Must not know tiles.
 
 use opsmith_core::DType;
 use opsmith_runtime::device::Device;
 use opsmith_runtime::internals::{
-    ChainInput, ChainLink, ElementLoop, MAX_CHAIN_DIMS, MAX_CHAIN_LINKS, MAX_CHAIN_OPERANDS,
-    OperatorInternals as _, TensorInternals as _, element_loop,
+    ChainElements, ChainLink, ChainWrite, ElementLoop, GrowingChain, MAX_CHAIN_DIMS, OperatorInternals as _,
+    TensorInternals as _, element_loop,
 };
 use opsmith_runtime::layout::{Dims, Layout, broadcasts};
 use opsmith_runtime::op::{KernelCall, OpDef};
@@ -68,48 +67,17 @@ struct Call {
     device: Device,
 }
 
-/// The elements of a tensor at the positions of a shape.
-#[derive(Clone, PartialEq)]
-struct Elements {
-    buffer: usize,
-    dtype: DType,
-    offset: i64,
-    /// Steps along the dimensions; 0 where the tensor is broadcast.
-    strides: Dims,
-}
-
-/// A buffer that the chain writes.
-struct Written {
-    elements: Elements,
-    tensor: TensorId,
-    /// The loop that wrote it last.
-    link: usize,
-    /// Whether nothing read it before it was written.
-    made: bool,
-}
-
 /// A chain that may grow.
 struct Open {
     start: usize,
     end: usize,
-    sizes: Dims,
     device: Device,
-    links: Vec<ChainLink>,
-    reads: Vec<(Elements, TensorId)>,
-    writes: Vec<Written>,
+    chain: GrowingChain<TensorId>,
 }
 
 impl Open {
     fn at(start: usize, call: &Call) -> Open {
-        Open {
-            start,
-            end: start,
-            sizes: call.sizes.clone(),
-            device: call.device,
-            links: Vec::new(),
-            reads: Vec::new(),
-            writes: Vec::new(),
-        }
+        Open { start, end: start, device: call.device, chain: GrowingChain::new(call.sizes.clone()) }
     }
 }
 
@@ -189,72 +157,30 @@ impl Finder<'_> {
         unsafe { element_loop(kernel, &KernelCall::new(op, &args, &outs)).ok() }
     }
 
-    fn elements(&self, id: TensorId, sizes: &[i64]) -> Option<Elements> {
-        let layout = self.layout(id)?;
-        let missing = sizes.len().checked_sub(layout.sizes.len())?;
-        let own = std::iter::zip(&layout.sizes, &layout.strides);
-        let own = own.map(|(size, stride)| if *size == 1 { 0 } else { *stride });
-        Some(Elements {
-            buffer: self.graph.buffer_of(id).index(),
-            dtype: self.graph.tensor(id).dtype,
-            offset: layout.offset,
-            strides: std::iter::repeat_n(0, missing).chain(own).collect(),
-        })
+    fn elements(&self, id: TensorId, sizes: &[i64]) -> Option<(ChainElements, TensorId)> {
+        let (memory, dtype) = (self.graph.buffer_of(id).index(), self.graph.tensor(id).dtype);
+        Some((ChainElements::of(memory, self.layout(id)?, dtype, sizes)?, id))
     }
 
-    /// Adds a call to a chain, if each buffer that is written then is accessed at one place.
-    fn add(&self, chain: &mut Open, number: usize, call: &Call) -> bool {
-        if chain.sizes != call.sizes || chain.device != call.device || chain.links.len() >= MAX_CHAIN_LINKS {
+    /// Adds a call to a chain, if it is of its shape and device, and the chain stays sound.
+    fn add(&self, open: &mut Open, number: usize, call: &Call) -> bool {
+        if open.chain.sizes != call.sizes || open.device != call.device {
             return false;
         }
-        let Some(out) = self.elements(call.out, &call.sizes) else { return false };
-        let overlaps =
-            std::iter::zip(&out.strides, &call.sizes).any(|(stride, size)| *stride == 0 && *size != 1);
-        let mut inputs: SmallVec<[ChainInput; 4]> = SmallVec::new();
-        let mut reads: Vec<(Elements, TensorId)> = Vec::new();
-        for &id in &call.inputs {
-            let Some(elements) = self.elements(id, &call.sizes) else { return false };
-            if let Some(written) =
-                chain.writes.iter().find(|written| written.elements.buffer == elements.buffer)
-            {
-                if written.elements != elements {
-                    return false;
-                }
-                inputs.push(ChainInput::Link(written.link));
-                continue;
-            }
-            let known = chain.reads.iter().chain(&reads).position(|(known, _)| *known == elements);
-            inputs.push(ChainInput::Operand(known.unwrap_or_else(|| {
-                reads.push((elements, id));
-                chain.reads.len() + reads.len() - 1
-            })));
+        let elements = |id: &TensorId| self.elements(*id, &call.sizes);
+        let inputs = call.inputs.iter().map(elements).collect::<Option<Vec<_>>>();
+        let (Some(inputs), Some(out)) = (inputs, elements(&call.out)) else { return false };
+        let added = open.chain.add((call.name, &call.element), &inputs, out);
+        if added {
+            open.end = number + 1;
         }
-        let mut others = chain.reads.iter().chain(&reads).map(|(elements, _)| elements);
-        let read_before = others.clone().any(|elements| elements.buffer == out.buffer);
-        let read_elsewhere = others.any(|elements| elements.buffer == out.buffer && *elements != out);
-        let before = chain.writes.iter().position(|written| written.elements.buffer == out.buffer);
-        let written_elsewhere = before.is_some_and(|before| chain.writes[before].elements != out);
-        let operands = chain.reads.len() + reads.len() + chain.writes.len() + usize::from(before.is_none());
-        if overlaps || read_elsewhere || written_elsewhere || operands > MAX_CHAIN_OPERANDS {
-            return false;
-        }
-        let link = chain.links.len();
-        match before {
-            Some(before) => chain.writes[before].link = link,
-            None => {
-                chain.writes.push(Written { elements: out, tensor: call.out, link, made: !read_before });
-            }
-        }
-        let (element, dtype) = (call.element.clone(), self.graph.tensor(call.out).dtype);
-        chain.reads.extend(reads);
-        chain.links.push(ChainLink { name: call.name, element, inputs, dtype });
-        chain.end = number + 1;
-        true
+        added
     }
 
     /// The group, if it is more than one call, and not of copies alone.
-    fn close(&self, chain: Open) -> Option<Group> {
-        let nodes = chain.start..chain.end;
+    fn close(&self, open: Open) -> Option<Group> {
+        let Open { start, end, device, chain } = open;
+        let nodes = start..end;
         let computes = chain.links.iter().any(|link| matches!(link.element, ElementLoop::Expression { .. }));
         if chain.links.len() < 2 || !computes {
             return None;
@@ -262,7 +188,7 @@ impl Finder<'_> {
         let (mut private, mut stored) = (Vec::new(), Vec::new());
         for written in &chain.writes {
             match self.is_private(written, &nodes) {
-                true => private.push((written.elements.buffer, None)),
+                true => private.push((written.elements.memory, None)),
                 false => stored.push((written.link, written.tensor)),
             }
         }
@@ -271,7 +197,7 @@ impl Finder<'_> {
         }
         private.sort_unstable();
         let reads = chain.reads.into_iter().map(|(_, id)| id).collect();
-        let links = Links { links: chain.links, stored, reads, device: chain.device };
+        let links = Links { links: chain.links, stored, reads, device };
         Some(Group {
             nodes,
             outer: chain.sizes,
@@ -284,8 +210,8 @@ impl Finder<'_> {
     }
 
     /// Whether a buffer is used by the group alone, after it was written.
-    fn is_private(&self, written: &Written, nodes: &std::ops::Range<usize>) -> bool {
-        let buffer = written.elements.buffer;
+    fn is_private(&self, written: &ChainWrite<TensorId>, nodes: &std::ops::Range<usize>) -> bool {
+        let buffer = written.elements.memory;
         matches!(self.graph.buffers[buffer].kind, BufferKind::Internal)
             && written.made
             && self.ranges[buffer].is_some_and(|(first, last)| nodes.start <= first && last < nodes.end)
