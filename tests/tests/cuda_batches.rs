@@ -124,7 +124,7 @@ fn random() {
         };
         let expected = program().unwrap();
         assert!(in_batches(program).unwrap() == expected, "program {seed}");
-        // What is held back at the end is there afterwards.
+        // Calls that are held back at the end have their results afterwards.
         let (x, y) = (numbers(&[50], seed), numbers(&[50], seed + 1));
         let later = in_batches(|| x.mul(&y)?.add(&x)?.sqrt()).unwrap();
         assert_eq!(bits(&later), bits(&x.mul(&y).unwrap().add(&x).unwrap().sqrt().unwrap()));

@@ -77,6 +77,7 @@ pub const TABLE: Table = Table {
             "dispatch",
             &[
                 "arg",
+                "backend",
                 "copy",
                 "device",
                 "error",
