@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::op::KernelCall;
 use crate::pointwise::{MAX_OPERANDS, refuse_other_shape};
 use crate::tensor::Tensor;
-pub use batch::in_batches;
+pub use batch::{apart, in_batches};
 pub use chain::{Chain, ChainLink, MAX_CHAIN_DIMS};
 pub use constant::Constant;
 pub use gather::{ElementLoop, element_loop};

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use opsmith::runtime::in_batches;
 use opsmith::{DType, Device, Error, Generator, Result, Tensor, TensorOps};
+use opsmith_graph::Graph;
 use opsmith_nn::optim::{
     AdagradConfig, Adam, AdamConfig, AdamWConfig, Optimizer, RmsPropConfig, SgdConfig, UpdateRule,
 };
@@ -27,6 +28,7 @@ const PARTS: &[Part] = &[
     ("long", || steps(12)),
     ("lists", lists),
     ("errors", errors),
+    ("graphs", graphs),
 ];
 
 #[test]
@@ -219,6 +221,30 @@ fn lists() {
     let found = in_batches(|| function(&inputs)).unwrap();
     let expected = function(&host).unwrap();
     assert!(found.iter().zip(&expected).all(|(found, expected)| bits(found) == bits(expected)));
+}
+
+#[test]
+fn graphs_run_inside_batches() {
+    done("graphs");
+}
+
+/// A graph's own calls are not held back, and come after those before it.
+fn graphs() {
+    let function = |x: &[Tensor]| Ok(vec![x[0].mul(2.0)?.matmul(&x[0])?.add(1.0)?]);
+    let x = numbers(&[6, 6], 1);
+    let graph = Graph::trace(function, std::slice::from_ref(&x)).unwrap();
+    for _ in 0..4 {
+        let found = in_batches(|| {
+            x.add_(0.25)?;
+            let y = graph.run(std::slice::from_ref(&x))?.remove(0);
+            y.mul_(0.5)?;
+            let z = graph.run(&[y.tanh()?])?.remove(0);
+            z.sub(&y)
+        });
+        let y = function(std::slice::from_ref(&x)).unwrap().remove(0).mul(0.5).unwrap();
+        let z = function(&[y.tanh().unwrap()]).unwrap().remove(0);
+        assert_eq!(bits(&found.unwrap()), bits(&z.sub(&y).unwrap()));
+    }
 }
 
 #[test]

@@ -6,12 +6,15 @@ use std::cell::Cell;
 
 use crate::error::Result;
 
+/// A function that submits the work that its thread holds back.
+type Submit = fn() -> Result<()>;
+
 thread_local! {
-    static SUBMIT: Cell<Option<fn() -> Result<()>>> = const { Cell::new(None) };
+    static SUBMIT: Cell<Option<Submit>> = const { Cell::new(None) };
 }
 
 /// Sets the function that submits the work that this thread holds back from now on; `None` if it holds none.
-pub fn hold_back(submit: Option<fn() -> Result<()>>) {
+pub fn hold_back(submit: Option<Submit>) {
     SUBMIT.set(submit);
 }
 

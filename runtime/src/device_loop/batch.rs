@@ -74,6 +74,32 @@ pub fn in_batches<R>(function: impl FnOnce() -> Result<R>) -> Result<R> {
     submitted.map(|()| result)
 }
 
+/// Calls a function whose loops are launched at once, after those that this thread holds back: it changes what its tensors show, or
+/// records its work.
+///
+/// # Errors
+/// Errors of the function, and of the loops that were held back.
+pub fn apart<R>(function: impl FnOnce() -> Result<R>) -> Result<R> {
+    /// Holds back again, also if the function panics.
+    struct Again;
+
+    impl Drop for Again {
+        fn drop(&mut self) {
+            HELD.set(Some(Batch::default()));
+            backend::hold_back(Some(submit));
+        }
+    }
+
+    if !backend::holds_back() {
+        return function();
+    }
+    submit()?;
+    HELD.set(None);
+    backend::hold_back(None);
+    let _again = Again;
+    function()
+}
+
 /// Holds a loop back, if this thread does so; its operands are the result, and its inputs. Whether it does.
 pub(super) fn held(name: &'static str, operands: &[&Tensor], element: impl FnOnce() -> ElementLoop) -> bool {
     HELD.with_borrow_mut(|held| {

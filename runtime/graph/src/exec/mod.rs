@@ -72,7 +72,8 @@ impl Graph {
             return variant.run_into(inputs, outputs);
         }
         let mut places: GeneratorStates = self.generators.iter().copied().collect();
-        self.run_drawing(inputs, outputs, &mut places)
+        // A plan points its tensors at other memory after the run.
+        internals::apart(|| self.run_drawing(inputs, outputs, &mut places))
     }
 
     /// As [`Graph::run_into`], with given states of the function's generators, which are updated.
