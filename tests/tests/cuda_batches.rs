@@ -108,6 +108,7 @@ fn random() {
                     4 if a.shape() == [4, 6] => pool.push(a.mul(&column)?),
                     4 => pool.push(a.clamp_with(opsmith::ClampOptions::new().min(-0.25))?),
                     5 => pool.push(a.where_(&a.gt(&b)?, &b)?),
+                    6 if one % 2 == 0 => a.narrow(0, 0, 1)?.mul_(&a.narrow(0, 2, 1)?)?,
                     6 => a.narrow(0, 1, 2)?.mul_(1.5)?,
                     7 => pool.push(a.to_dtype(DType::F16)?.add(0.1)?.to_dtype(DType::F32)?),
                     8 => pool.push(a.sub(&b.sum()?)?),

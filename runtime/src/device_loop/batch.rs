@@ -23,7 +23,7 @@ use super::grow::{ChainElements, GrowingChain};
 use super::launch;
 use crate::backend;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tensor::{Tensor, on_device};
 
 /// A loop that is held back; tensors are positions in [`Batch::tensors`].
@@ -129,16 +129,16 @@ fn submit() -> Result<()> {
     }
 }
 
-/// A chain of loops, and the loops.
+/// A chain of loops, and the loops; one loop that can be in none has an empty chain.
 struct Part {
     chain: GrowingChain<usize>,
     device: Device,
     loops: std::ops::Range<usize>,
 }
 
-/// A chain with its operands, ready to be launched.
+/// A chain with its operands, ready to be launched; or a loop that can be in none.
 struct Ready {
-    chain: Chain,
+    chain: Option<Chain>,
     device: Device,
     /// The loop, if it is the only one.
     alone: Option<usize>,
@@ -152,11 +152,12 @@ impl Batch {
         let parts = self.parts();
         let mut users: HashMap<usize, SmallVec<[usize; 2]>> = HashMap::new();
         for (number, part) in parts.iter().enumerate() {
-            let memories = part.chain.reads.iter().map(|(elements, _)| elements.memory);
-            for memory in memories.chain(part.chain.writes.iter().map(|write| write.elements.memory)) {
-                let parts = users.entry(memory).or_default();
-                if !parts.contains(&number) {
-                    parts.push(number);
+            for pending in &self.loops[part.loops.clone()] {
+                for position in pending.inputs.iter().chain([&pending.out]) {
+                    let parts = users.entry(self.tensors[*position].storage().address()).or_default();
+                    if !parts.contains(&number) {
+                        parts.push(number);
+                    }
                 }
             }
         }
@@ -177,21 +178,24 @@ impl Batch {
                 // Operands broadcast to the result.
                 elements.map(|elements| (elements, *position))
             };
-            let inputs: Vec<_> = pending.inputs.iter().filter_map(elements).collect();
-            let (named, result) = ((pending.name, &pending.element), elements(&pending.out));
-            let Some(result) = result.filter(|_| inputs.len() == pending.inputs.len()) else { continue };
+            let inputs = pending.inputs.iter().map(elements).collect::<Option<Vec<_>>>();
             let few = sizes.iter().filter(|size| **size != 1).count() <= MAX_CHAIN_DIMS;
-            if let Some(part) = parts.last_mut()
-                && few
+            let usable = inputs.zip(elements(&pending.out)).filter(|_| few);
+            let named = (pending.name, &pending.element);
+            if let Some((inputs, result)) = &usable
+                && let Some(part) = parts.last_mut()
                 && part.device == out.device()
                 && part.chain.sizes.as_slice() == sizes
-                && part.chain.add(named, &inputs, result.clone())
+                && !part.chain.links.is_empty()
+                && part.chain.add(named, inputs, result.clone())
             {
                 part.loops.end = number + 1;
                 continue;
             }
             let mut chain = GrowingChain::new(sizes.into());
-            chain.add(named, &inputs, result);
+            if let Some((inputs, result)) = usable {
+                chain.add(named, &inputs, result);
+            }
             parts.push(Part { chain, device: out.device(), loops: number..number + 1 });
         }
         parts
@@ -201,6 +205,11 @@ impl Batch {
     fn ready(&mut self, part: Part, users: &HashMap<usize, SmallVec<[usize; 2]>>) -> Result<Ready> {
         let Part { chain, device, loops } = part;
         let alone = (loops.len() == 1).then_some(loops.start);
+        if chain.links.is_empty() {
+            let pending = &self.loops[loops.start];
+            let operands = std::iter::once(pending.out).chain(pending.inputs.iter().copied()).collect();
+            return Ok(Ready { chain: None, device, alone, operands, results: 1 });
+        }
         let mut stored: Vec<(usize, usize)> = Vec::new();
         for write in &chain.writes {
             let tensor = &mut self.tensors[write.tensor];
@@ -223,7 +232,7 @@ impl Batch {
         let tensors: SmallVec<[&Tensor; 8]> =
             operands.iter().map(|position| &self.tensors[*position]).collect();
         let chain = Chain::new(&chain.links, &links, &tensors)?;
-        Ok(Ready { chain, device, alone, operands, results })
+        Ok(Ready { chain: Some(chain), device, alone, operands, results })
     }
 
     fn launch(&self, group: &[Ready]) -> Result<()> {
@@ -232,17 +241,12 @@ impl Batch {
             .iter()
             .map(|ready| ready.operands.iter().map(|position| &self.tensors[*position]).collect())
             .collect();
-        if !others.is_empty() {
-            let all: Vec<(&Chain, &[&Tensor])> = group
-                .iter()
-                .zip(&operands)
-                .map(|(ready, operands)| (&ready.chain, operands.as_slice()))
-                .collect();
+        if let (Some(chain), false) = (&first.chain, others.is_empty()) {
+            let chains = group.iter().filter_map(|ready| ready.chain.as_ref());
+            let all: Vec<(&Chain, &[&Tensor])> = chains.zip(operands.iter().map(Vec::as_slice)).collect();
             // SAFETY: the tensors are those for which the chains were made, and keep their memory; the group was so chosen that
             // none writes what another accesses.
-            return all
-                .chunks(first.chain.most())
-                .try_for_each(|chunk| unsafe { run_many(first.device, chunk) });
+            return all.chunks(chain.most()).try_for_each(|chunk| unsafe { run_many(first.device, chunk) });
         }
         let pending = first.alone.map(|number| &self.loops[number]);
         if let Some(Pending {
@@ -260,9 +264,12 @@ impl Batch {
                 launch(of, (*variant, *dtype), &operands, constants)
             });
         }
+        let Some(chain) = &first.chain else {
+            return Err(Error::kernel("a loop that was held back is no expression"));
+        };
         // SAFETY: the tensors are those for which the chain was made, and keep their memory; results overlap operands only as the
         // same elements.
-        unsafe { first.chain.run(first.device, &operands[0]) }
+        unsafe { chain.run(first.device, &operands[0]) }
     }
 }
 
@@ -284,8 +291,9 @@ fn grouped(tensors: &[Tensor], ready: Vec<Ready>) -> Vec<Vec<Ready>> {
             if group.iter().any(|known| conflicts(known, &next)) {
                 break;
             }
-            let fits = group[0].device == next.device && group[0].chain.goes_with(&next.chain);
-            if fits && next.chain.most() > 1 {
+            let goes_with = |chain: &Chain, next: &Chain| chain.goes_with(next) && next.most() > 1;
+            let chains = group[0].chain.as_ref().zip(next.chain.as_ref());
+            if group[0].device == next.device && chains.is_some_and(|(chain, next)| goes_with(chain, next)) {
                 place = Some(number);
                 break;
             }
