@@ -4,7 +4,11 @@
 //! or the error of the backend that compiles and launches it. The layout of parameters is that of `kernels/cuda/loop.cuh`.
 //! Must know no operator and no driver.
 
+mod batch;
+mod chain;
 mod constant;
+mod gather;
+mod grow;
 mod program;
 
 use std::ffi::c_void;
@@ -19,7 +23,11 @@ use crate::error::{Error, Result};
 use crate::op::KernelCall;
 use crate::pointwise::{MAX_OPERANDS, refuse_other_shape};
 use crate::tensor::Tensor;
+pub use batch::{apart, in_batches};
+pub use chain::{Chain, ChainLink, MAX_CHAIN_DIMS};
 pub use constant::Constant;
+pub use gather::{ElementLoop, element_loop};
+pub use grow::{ChainElements, ChainWrite, GrowingChain};
 pub use program::DeviceProgram;
 
 /// Maximal number of merged dimensions of a strided loop.
@@ -90,25 +98,52 @@ pub fn run(
     inputs: &[usize],
     constants: &[Constant],
 ) -> Result<()> {
-    let operands = operands(call, inputs)?;
-    let (out, device) = (operands[0], call.device());
-    let count = out.numel() as u64;
-    if count == 0 {
+    let described = gather::described(|| ElementLoop::Expression {
+        of,
+        variant,
+        dtype,
+        inputs: inputs.into(),
+        constants: constants.into(),
+    });
+    if described {
         return Ok(());
     }
-    let (form, geometry) = geometry(&operands, count)?;
-    let blocks = count.div_ceil(THREADS * ELEMENTS).clamp(1, MAX_BLOCKS) as u32;
-    let grid = Grid { blocks: [blocks, 1, 1], threads: [THREADS as u32, 1, 1], shared: 0 };
+    let operands = operands(call, inputs)?;
+    if operands[0].numel() == 0 {
+        return Ok(());
+    }
+    let held = batch::held(call.op().name, &operands, || ElementLoop::Expression {
+        of,
+        variant,
+        dtype,
+        inputs: inputs.into(),
+        constants: constants.into(),
+    });
+    if held {
+        return Ok(());
+    }
+    launch(of, (variant, dtype), &operands, constants)
+}
+
+/// Launches a loop over the elements of the first operand, the result, and the others, its inputs.
+fn launch(
+    of: &'static DeviceLoop,
+    (variant, dtype): (u8, DType),
+    operands: &[&Tensor],
+    constants: &[Constant],
+) -> Result<()> {
+    let (device, count) = (operands[0].device(), operands[0].numel() as u64);
+    let (form, geometry) = geometry::<MAX_OPERANDS>(operands, count)?;
     let instance = || {
         let of = format!("opsmith::Loop{variant}<opsmith::dtype::{}>", dtype.ident());
         line(&of, form)
     };
     let choice = u32::from_le_bytes([variant, dtype as u8, form as u8, 0]);
-    let constants = constant::packed(constants);
+    let constants = constant::packed(&[constants]).0;
     let parameters: [*const c_void; 2] = [constants.as_ptr().cast(), geometry.as_ptr().cast()];
     // SAFETY: the kernel was compiled for these operands' dtypes and this form, and its parameters have the layout that it
-    // declares; the layouts are inside their memory, which the dispatcher keeps until the use that it notes.
-    unsafe { of.0.launch(device, choice, instance, grid, &parameters) }
+    // declares; the layouts are inside their memory, which the caller keeps until the use that is noted.
+    unsafe { of.0.launch(device, choice, instance, grid(count), &parameters) }
 }
 
 /// The beginning of the line of every loop.
@@ -132,6 +167,9 @@ pub fn lines_of_loop(of_one: &str) -> Option<[String; 3]> {
 /// # Errors
 /// As [`run`].
 pub fn copy(call: &KernelCall<'_>, argument: usize) -> Result<()> {
+    if gather::described(|| ElementLoop::Conversion(argument)) {
+        return Ok(());
+    }
     let operands = operands(call, &[argument])?;
     copy::convert(operands[0], operands[1])
 }
@@ -149,15 +187,21 @@ fn operands<'a>(call: &KernelCall<'a>, inputs: &[usize]) -> Result<SmallVec<[&'a
     Ok(operands)
 }
 
-/// The second parameter of a kernel in whole words, and the form that it is for.
-fn geometry(operands: &[&Tensor], count: u64) -> Result<(Form, SmallVec<[u64; 96]>)> {
+/// The threads for so many elements.
+fn grid(count: u64) -> Grid {
+    let blocks = count.div_ceil(THREADS * ELEMENTS).clamp(1, MAX_BLOCKS) as u32;
+    Grid { blocks: [blocks, 1, 1], threads: [THREADS as u32, 1, 1], shared: 0 }
+}
+
+/// The second parameter of a kernel in whole words, the addresses of operands last, and the form that it is for.
+fn geometry<const N: usize>(operands: &[&Tensor], count: u64) -> Result<(Form, SmallVec<[u64; 96]>)> {
     let mut words: SmallVec<[u64; 96]> = SmallVec::from_slice(&[count]);
     let pointers = operands.iter().map(|tensor| tensor.data_ptr().addr() as u64);
     if operands.iter().all(|tensor| tensor.is_contiguous() && tensor.numel() as u64 == count) {
         words.extend(pointers);
         return Ok((Form::Contiguous, words));
     }
-    let axes = in_memory_order(steps(operands));
+    let axes = in_memory_order(steps::<N>(operands));
     if axes.len() > MAX_DIMS {
         return Err(Error::not_implemented(format!(
             "a loop on a device walks at most {MAX_DIMS} dimensions that do not merge, and these operands have {}",
@@ -180,11 +224,11 @@ fn geometry(operands: &[&Tensor], count: u64) -> Result<(Form, SmallVec<[u64; 96
 }
 
 /// The dimensions of the first operand with the step of each operand in elements, 0 where it is broadcast.
-fn steps(operands: &[&Tensor]) -> Axes<MAX_OPERANDS> {
+fn steps<const N: usize>(operands: &[&Tensor]) -> Axes<N> {
     let sizes = operands[0].shape();
     let dims = (0..sizes.len()).filter(|&dim| sizes[dim] != 1);
     dims.map(|dim| {
-        let mut steps = [0; MAX_OPERANDS];
+        let mut steps = [0; N];
         for (step, tensor) in steps.iter_mut().zip(operands) {
             let missing = sizes.len() - tensor.dim();
             if dim >= missing && tensor.shape()[dim - missing] != 1 {

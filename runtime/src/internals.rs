@@ -18,6 +18,10 @@ pub use methods::{
 };
 pub use tracing::{Observers, SiteScope, enter, is_tracing, site, trace};
 
+pub use crate::device_loop::{
+    Chain, ChainElements, ChainLink, ChainWrite, ElementLoop, GrowingChain, MAX_CHAIN_DIMS, apart,
+    element_loop,
+};
 pub use crate::dispatch::borrows::Borrows;
 pub use crate::dispatch::check_written;
 pub use crate::dispatch::observer::CallObserver;

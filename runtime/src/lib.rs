@@ -11,6 +11,7 @@ pub mod arith;
 pub mod autograd;
 pub mod axes;
 pub mod backend;
+mod batches;
 pub mod boxed;
 mod call;
 pub mod checked;
@@ -59,6 +60,7 @@ mod untyped;
 pub mod view;
 
 pub use arg::{Arg, MemoryFormat, MemoryLayout, TensorOrScalar, Value};
+pub use batches::in_batches;
 pub use device::Device;
 pub use device_loop::DeviceProgram;
 pub use device_view::{DeviceView, DeviceViewMut};

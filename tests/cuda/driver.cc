@@ -25,6 +25,7 @@
 #include "driver/memory.cc"
 #include "driver/copies.cc"
 #include "driver/streams.cc"
+#include "driver/graphs.cc"
 #include "driver/modules.cc"
 #include "driver/block.cc"
 #include "driver/launch.cc"

@@ -15,4 +15,6 @@ void standin_expect_context(void);
 void standin_refuse(void);
 // Loses the context, as an access outside of all blocks does.
 void standin_lose(void);
+// The same for a device, outside of its work.
+void standin_lose_device(int device);
 }

@@ -7,11 +7,12 @@ use std::ptr::NonNull;
 
 use opsmith_core::Backend;
 use opsmith_runtime::backend::{
-    Address, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, LibraryConvolution, LibraryProduct,
-    LibraryTransform, Mark, Queue, StreamId, Ticket,
+    Address, CaptureId, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, LibraryConvolution,
+    LibraryProduct, LibraryTransform, Mark, Queue, StreamId, Ticket,
 };
-use opsmith_runtime::{Result, Scalar};
+use opsmith_runtime::{Error, Result, Scalar};
 
+use crate::capture::{self, Record};
 use crate::compile::Function;
 use crate::device::{device, existing};
 use crate::driver;
@@ -39,11 +40,16 @@ unsafe impl DeviceRuntime for Cuda {
 
     fn allocate(&self, index: u16, bytes: usize) -> Result<NonNull<u8>> {
         let device = device(index)?;
-        device.memory.allocate(device.context, bytes)
+        if let Some(start) = capture::reused(bytes) {
+            return Ok(start);
+        }
+        capture::allocated(device, bytes, || device.memory.allocate(device.context, bytes))
     }
 
     unsafe fn release(&self, index: u16, memory: NonNull<u8>, _: usize, last_use: Ticket) {
-        if let Some(device) = existing(index) {
+        if let Some(device) = existing(index)
+            && !capture::keeps(memory)
+        {
             device.memory.release(memory, last_use);
         }
     }
@@ -51,6 +57,9 @@ unsafe impl DeviceRuntime for Cuda {
     unsafe fn transfer(&self, queue: Queue, to: Address, from: Address, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
+        }
+        if to.device != from.device {
+            capture::refuse("a copy from or to another device")?;
         }
         let place = place(queue)?;
         let address = |address: Address| address.start.addr() as u64;
@@ -128,6 +137,7 @@ unsafe impl DeviceRuntime for Cuda {
     }
 
     fn mark(&self, queue: Queue) -> Result<Mark> {
+        capture::refuse("a measured moment")?;
         marks::mark(stream::of(queue)?)
     }
 
@@ -174,5 +184,32 @@ unsafe impl DeviceRuntime for Cuda {
     unsafe fn transform(&self, queue: Queue, transform: &LibraryTransform<'_>) -> Result<bool> {
         // SAFETY: the caller's promise.
         unsafe { requests::transform(place(queue)?, transform) }
+    }
+
+    fn begin_capture(&self, queue: Queue) -> Result<()> {
+        let place = place(queue)?;
+        if place.stream.id() != stream::own(place.stream.context)?.id() {
+            return Err(Error::device("a thread records the work of its own stream alone"));
+        }
+        capture::begin(place.device, place.stream)
+    }
+
+    fn end_capture(&self, queue: Queue, keep: bool) -> Result<Option<CaptureId>> {
+        let record = capture::end(device(queue.device)?, keep)?;
+        Ok(record.map(|record| CaptureId(Box::into_raw(Box::new(record)).expose_provenance() as u64)))
+    }
+
+    unsafe fn replay(&self, queue: Queue, capture: CaptureId) -> Result<()> {
+        let stream = stream::of(queue)?;
+        let record = std::ptr::with_exposed_provenance::<Record>(capture.0 as usize);
+        // SAFETY: the record is one of `end_capture`, whose owner has not released it; the caller promises the rest.
+        unsafe { (*record).replay(stream) }
+    }
+
+    fn release_capture(&self, _: u16, capture: CaptureId, last_use: Ticket) {
+        let record = std::ptr::with_exposed_provenance_mut::<Record>(capture.0 as usize);
+        // SAFETY: the record is one of `end_capture`, and its owner releases it once.
+        let record = unsafe { Box::from_raw(record) };
+        record.release(last_use);
     }
 }

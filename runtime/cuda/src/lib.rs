@@ -9,6 +9,7 @@
 
 mod allocator;
 mod backend;
+mod capture;
 mod compile;
 mod device;
 mod driver;

@@ -14,11 +14,11 @@
 //! stream follows the ticket, the host waits for it, or the allocator asks whether it has passed. That is later than the
 //! ticket, so the event covers it. Streams are never destroyed: that of a thread that ended serves the next new thread.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use opsmith_runtime::backend::{Queue, StreamId, Ticket};
 use opsmith_runtime::{Error, Result};
@@ -47,7 +47,12 @@ pub struct Stream {
     /// The latest ticket known to have passed.
     passed: AtomicU64,
     events: Mutex<Events>,
+    /// The latest ticket of each other stream, by its number, that this one follows.
+    followed: Mutex<HashMap<u16, u64>>,
 }
+
+/// The lock on a stream's events, which other threads wait for.
+pub struct Held(#[expect(dead_code, reason = "held as long as the value lives")] MutexGuard<'static, Events>);
 
 // SAFETY: streams and events may be used from any thread.
 unsafe impl Send for Stream {}
@@ -84,6 +89,24 @@ impl Drop for Own {
 
 thread_local! {
     static OWN: RefCell<Own> = const { RefCell::new(Own(Vec::new())) };
+    static RECORDING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the work that this thread submits to its stream is recorded instead of run.
+#[inline]
+pub fn is_recording() -> bool {
+    RECORDING.get()
+}
+
+/// Sets whether the work of this thread is recorded.
+pub fn set_recording(recording: bool) {
+    RECORDING.set(recording);
+}
+
+#[cold]
+fn cannot_record(what: &str) -> Error {
+    Error::device(format!("work that is recorded cannot contain {what}"))
+        .with_help("submit the work each time")
 }
 
 /// This thread's stream on a device, created at the first request.
@@ -166,6 +189,7 @@ fn idle_or_new(context: &'static Context) -> Result<&'static Stream> {
         issued: AtomicU64::new(0),
         passed: AtomicU64::new(0),
         events: Mutex::default(),
+        followed: Mutex::default(),
     }));
     registry.streams.push(stream);
     registry.by_handle.get_or_insert_default().insert(stream.id().0, stream);
@@ -204,13 +228,28 @@ impl Stream {
         if other.passed.load(Ordering::Acquire) >= count {
             return Ok(());
         }
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = followed.entry(number).or_default();
+        if *latest >= count {
+            return Ok(());
+        }
+        if is_recording() {
+            return Err(cannot_record("a dependency on work of another thread"));
+        }
         let mut events = other.events.lock().unwrap_or_else(PoisonError::into_inner);
         let event = other.recorded(&mut events, count)?;
         let _entered = self.context.enter()?;
         // SAFETY: both are of the driver and exist for the life of the process; the event keeps its record while the lock
         // is held.
         let code = unsafe { (self.context.api().cuStreamWaitEvent)(self.raw, event, 0) };
-        self.context.check(code, "order two streams")
+        self.context.check(code, "order two streams")?;
+        *latest = count;
+        Ok(())
+    }
+
+    /// Keeps other threads from taking events of this stream until the result is dropped. The thread that holds it takes none.
+    pub fn hold_events(&'static self) -> Held {
+        Held(self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until all work so far is done.
@@ -218,6 +257,9 @@ impl Stream {
     /// # Errors
     /// Errors of that work.
     pub fn synchronize(&self) -> Result<()> {
+        if is_recording() {
+            return Err(cannot_record("a wait of the host"));
+        }
         let issued = self.issued.load(Ordering::Acquire);
         let _entered = self.context.enter()?;
         // SAFETY: the stream exists for the life of the process.
@@ -234,6 +276,9 @@ impl Stream {
         if OWN.try_with(|own| own.borrow().0.iter().any(|own| std::ptr::eq(*own, self))).unwrap_or(false) {
             return self.synchronize();
         }
+        if is_recording() {
+            return Err(cannot_record("a wait of the host"));
+        }
         // The stream of another thread, which may go on: wait for the point alone, without the lock.
         let _entered = self.context.enter()?;
         let (covered, event) =
@@ -249,6 +294,10 @@ impl Stream {
     fn has_passed(&self, count: u64) -> Result<bool> {
         if self.passed.load(Ordering::Acquire) >= count {
             return Ok(true);
+        }
+        // The driver answers no questions meanwhile.
+        if is_recording() {
+            return Ok(false);
         }
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         self.poll(&mut events)?;

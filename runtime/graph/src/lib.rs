@@ -23,6 +23,7 @@ pub use build::builder::{BuilderArg, GraphBuilder, Handle};
 pub use build::unranked::OpenGraph;
 pub use check::GraphErrors;
 pub use check::infer::{Checked, Requirement};
+pub use exec::records::Replays;
 pub use ir::{
     Argument, Buffer, BufferId, BufferKind, Graph, Moving, Node, NodeKind, Region, Site, SymbolSource,
     SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,

@@ -6,7 +6,9 @@
 //! those that are source for a device call [`DeviceRuntime::function`] and [`DeviceRuntime::launch`].
 //! Must not know operators, tensors or drivers; see `docs/design/devices.md`.
 
+mod capture;
 mod convolution;
+mod held;
 mod memory;
 mod product;
 mod transform;
@@ -21,7 +23,9 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
+pub use capture::{Capture, Recording};
 pub use convolution::{ConvolutionPart, LibraryConvolution};
+pub(crate) use held::{hold_back, holds_back, submit_held};
 pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
 pub use product::{Activation, LibraryProduct};
 pub use transform::LibraryTransform;
@@ -85,6 +89,10 @@ pub struct DeviceSource {
 /// A compiled kernel on one device. The number is chosen by the backend.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionId(pub u64);
+
+/// Recorded work of one device, which is submitted as a whole. The number is chosen by the backend.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CaptureId(pub u64);
 
 /// The threads of a launch, along x, y and z.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -303,6 +311,45 @@ pub unsafe trait DeviceRuntime: Sync {
     unsafe fn transform(&self, queue: Queue, transform: &LibraryTransform<'_>) -> Result<bool> {
         _ = (queue, transform);
         Ok(false)
+    }
+
+    /// Records the work that this thread submits to a stream from now on, instead of running it. Until
+    /// [`DeviceRuntime::end_capture`], a request that cannot be part of a record is an error: a wait, a copy from or to the host, a
+    /// kernel that is not compiled yet, and to follow work of another stream that this one does not follow already. Memory that is
+    /// allocated meanwhile belongs to the record, although its owner may release it.
+    ///
+    /// # Errors
+    /// If the backend records no work, or this thread records already.
+    fn begin_capture(&self, queue: Queue) -> Result<()> {
+        Err(Error::not_implemented(format!("the backend of device {} records no work", queue.device))
+            .with_help("submit the work each time"))
+    }
+
+    /// Ends the record that this thread began; it is dropped if `keep` is false, as after an error.
+    ///
+    /// # Errors
+    /// If work could not be recorded, or errors of the device.
+    fn end_capture(&self, queue: Queue, keep: bool) -> Result<Option<CaptureId>> {
+        _ = keep;
+        Err(Error::not_implemented(format!("the backend of device {} records no work", queue.device)))
+    }
+
+    /// Submits recorded work to a stream.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    ///
+    /// # Safety
+    /// The record is of the queue's device. The memory that its work accesses, other than its own, is valid until the stream has
+    /// passed this request.
+    unsafe fn replay(&self, queue: Queue, capture: CaptureId) -> Result<()> {
+        _ = capture;
+        Err(Error::not_implemented(format!("the backend of device {} records no work", queue.device)))
+    }
+
+    /// Ends the use of a record, whose last replay is before a point: its memory is reused after that.
+    fn release_capture(&self, device: u16, capture: CaptureId, last_use: Ticket) {
+        _ = (device, capture, last_use);
     }
 }
 

@@ -25,11 +25,12 @@ pub struct Work {
 }
 
 impl Work {
-    /// Work on a device, in this thread's stream of it.
+    /// Work on a device, in this thread's stream of it, after the work that the thread held back.
     ///
     /// # Errors
-    /// If the device does not exist.
+    /// If the device does not exist, and errors of that work.
     pub fn on(device: Device) -> Result<Work> {
+        super::submit_held()?;
         let runtime = super::of(device)?;
         let queue = Queue { device: device.index, stream: runtime.stream(device.index)? };
         Ok(Work { runtime, queue })

@@ -80,24 +80,43 @@ fn computed<C: Element>(value: C) -> Constant {
     constant
 }
 
-/// The constants as the fields of a struct in C++, in whole words; one word if there are none.
-pub(super) fn packed(constants: &[Constant]) -> SmallVec<[u64; 16]> {
+/// Constants as structs in C++, one after the other as the fields of another one, in whole words; a word if there are none. And the
+/// number of words that the other one has.
+pub(super) fn packed(structs: &[&[Constant]]) -> (SmallVec<[u64; 16]>, usize) {
     let mut end = 0;
-    let places: SmallVec<[usize; 8]> = constants
-        .iter()
-        .map(|constant| {
+    let mut places: SmallVec<[(&Constant, usize); 8]> = SmallVec::new();
+    for constants in structs {
+        let alignment = constants.iter().map(|constant| usize::from(constant.alignment)).max().unwrap_or(1);
+        end = usize::next_multiple_of(end, alignment);
+        for constant in *constants {
             let start = usize::next_multiple_of(end, usize::from(constant.alignment));
+            places.push((constant, start));
             end = start + usize::from(constant.size);
-            start
-        })
-        .collect();
+        }
+        // A struct without fields has a byte of its own.
+        end = usize::next_multiple_of(if constants.is_empty() { end + 1 } else { end }, alignment);
+    }
     let mut words: SmallVec<[u64; 16]> = SmallVec::from_elem(0, end.div_ceil(8) + 2);
-    for (constant, place) in constants.iter().zip(places) {
+    for (constant, place) in places {
         let bytes = &constant.bytes[..usize::from(constant.size)];
         // SAFETY: the words have room for every constant at its place.
         unsafe {
             words.as_mut_ptr().cast::<u8>().add(place).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
     }
-    words
+    (words, end.div_ceil(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structs_lie_as_fields_of_another() {
+        let (flag, number) = (Constant::bool(true), Constant::int(7));
+        // { bool; i64 }, an empty struct, { bool }, { i64 }
+        let (words, count) = packed(&[&[flag, number], &[], &[flag], &[number]]);
+        assert_eq!((&words[..4], count), (&[1, 7, 1 << 8, 7][..], 4));
+        assert_eq!((packed(&[&[]]).0[0], packed(&[&[]]).1), (0, 1));
+    }
 }

@@ -11,6 +11,7 @@ use super::spans::{self, Span};
 use super::targets::{refuse_endless, same_elements};
 use super::{host_fallback, numbers, observer, written};
 use crate::arg::Arg;
+use crate::backend;
 use crate::copy;
 use crate::error::{Error, Result, ShapeText};
 use crate::op::{ElementType, Inferred, Kernel, KernelCall, OpDef};
@@ -166,6 +167,11 @@ unsafe fn run_unreported(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     if call.is_on_host() {
         // SAFETY: the caller's promise.
         return unsafe { written::run(kernel, call) };
+    }
+    // Its loop is held back, and its operands' uses are noted when it is launched.
+    if backend::holds_back() && call.op().kernels.is_expression(call.device().backend, kernel) {
+        // SAFETY: the caller's promise.
+        return unsafe { kernel.run(call) };
     }
     let for_each = |visit: &mut dyn FnMut(&Tensor)| {
         call.args().iter().for_each(|arg| arg.for_each_tensor(&mut *visit));

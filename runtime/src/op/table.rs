@@ -58,12 +58,15 @@ impl KernelTable {
     }
 }
 
+/// The name of the loops that the generator makes from an operator's expression.
+const POINTWISE: &str = "pointwise";
+
 /// Where a kernel comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelOrigin {
     /// The spec: its name there, and file and line as [`Kernels::place`] gives them. Empty texts are unknown.
     Spec {
-        /// The name in the spec; empty for loops made from an expression.
+        /// The name in the spec; `pointwise` for loops made from an expression.
         name: &'static str,
         /// File and line.
         place: &'static str,
@@ -179,6 +182,12 @@ impl Kernels {
             Some(known) => KernelOrigin::Program(known.line),
             None => KernelOrigin::Spec { name: self.source(backend), place: self.place(backend) },
         }
+    }
+
+    /// Whether a kernel of this table is a loop that the generator made from the operator's expression.
+    pub fn is_expression(&self, backend: Backend, kernel: Kernel) -> bool {
+        let from_spec = KernelOrigin::Spec { name: POINTWISE, place: self.place(backend) };
+        self.origin(backend, kernel.address()) == from_spec
     }
 
     /// The kernel for a backend and dtype.

@@ -99,8 +99,9 @@ struct Report {
     const Counts &c = state.counts;
     size_t live = 0;
     for (Device &device : state.devices) live += device.blocks.size();
-    printf("STANDIN live=%zu allocations=%ld streams=%ld live_streams=%zu sent=%ld fetched=%ld launches=%ld refused=%ld\n",
-           live, c.allocations, c.streams, state.streams.size(), c.sent, c.fetched, c.launches, c.refused);
+    printf("STANDIN live=%zu allocations=%ld streams=%ld live_streams=%zu sent=%ld fetched=%ld launches=%ld refused=%ld graphs=%ld replays=%ld\n",
+           live, c.allocations, c.streams, state.streams.size(), c.sent, c.fetched, c.launches, c.refused,
+           c.graphs, c.replays);
     fflush(stdout);
   }
 } report;
@@ -229,6 +230,7 @@ int cuCtxGetDevice(int *device) {
 int cuCtxSynchronize() {
   Guard guard(state.lock);
   if (const int code = ready()) return code;
+  if (const int code = allowed_in_capture()) return code;
   work_off_all(current_ordinal(), false);
   return current().lost;
 }

@@ -36,9 +36,12 @@ static int ask(void *handle, long *count, Task task) {
 
 static int send(uint64_t to, const void *from, size_t bytes, void *handle) {
   if (!is_addressable(to, bytes)) return refuse(kInvalidValue);
+  std::shared_ptr<Stream> stream;
+  if (!find_stream(handle, &stream)) return refuse(kInvalidHandle);
   Task task;
   task.name = "copy to the device";
-  if (reads_late(from, bytes)) {
+  // A recorded copy reads the memory at each replay.
+  if (reads_late(from, bytes) || is_captured(stream)) {
     task.operands = operands({to, reinterpret_cast<uint64_t>(from)});
     task.run = [=] { memcpy(pointer(to), from, bytes); };
   } else {
@@ -115,6 +118,7 @@ static int any(uint64_t to, uint64_t from, size_t bytes, void *handle) {
 // The same, waited for.
 static int finished(int code) {
   if (code) return code;
+  if (const int refused = default_stream_is_free(current_ordinal())) return refused;
   work_off_all(current_ordinal(), true);
   return current().lost;
 }

@@ -155,3 +155,7 @@ void run_protected(int device, const Task &task) {
 using namespace driver;
 
 extern "C" void standin_lose(void) { state.devices[running_device].lost = kIllegalAddress; }
+extern "C" void standin_lose_device(int device) {
+  driver::Guard guard(driver::state.lock);
+  driver::state.devices[device].lost = driver::kIllegalAddress;
+}

@@ -72,7 +72,7 @@ int cuLaunchKernel(void *handle, unsigned grid_x, unsigned grid_y, unsigned grid
   auto arguments = copy_arguments(*function->kernel, parameters);
   // A device's space for arguments.
   if (arguments->bytes.size() > 32764) return refuse(kInvalidValue);
-  ++state.counts.launches;
+  if (!is_captured(stream)) ++state.counts.launches;
   Launch launch = {};
   launch.grid = {grid_x, grid_y, grid_z};
   launch.block = {block_x, block_y, block_z};

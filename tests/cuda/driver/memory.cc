@@ -114,6 +114,7 @@ extern "C" {
 int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   Guard guard(state.lock);
   if (const int code = ready()) return code;
+  if (const int code = allowed_in_capture()) return code;
   if (bytes == 0) return refuse(kInvalidValue);
   return allocate(address, bytes);
 }
@@ -121,6 +122,7 @@ int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
 int cuMemFree_v2(uint64_t address) {
   Guard guard(state.lock);
   if (const int code = ready()) return code;
+  if (const int code = allowed_in_capture()) return code;
   if (address == 0) return kSuccess;
   Device *device = device_of(address);
   auto known = device != nullptr ? device->blocks.find(address) : current().blocks.end();
@@ -164,6 +166,7 @@ int cuMemGetAddressRange_v2(uint64_t *start, size_t *bytes, uint64_t address) {
 int cuMemHostAlloc(void **address, size_t bytes, unsigned) {
   Guard guard(state.lock);
   if (const int code = ready()) return code;
+  if (const int code = allowed_in_capture()) return code;
   if (bytes == 0) return refuse(kInvalidValue);
   void *made = mmap(nullptr, up(bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return kOutOfMemory;

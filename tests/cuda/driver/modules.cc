@@ -131,6 +131,7 @@ extern "C" {
 int cuModuleLoadData(void **module, const void *image) {
   Guard guard(state.lock);
   if (const int code = ready()) return code;
+  if (const int code = allowed_in_capture()) return code;
   if (image == nullptr) return refuse(kInvalidValue);
   LoadedModule *made = nullptr;
   const int code = load(&made, image);
@@ -144,6 +145,7 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned, const int *, 
 int cuModuleUnload(void *handle) {
   Guard guard(state.lock);
   if (const int code = ready()) return code;
+  if (const int code = allowed_in_capture()) return code;
   auto known = modules.find(static_cast<LoadedModule *>(handle));
   if (known == modules.end()) return refuse(kInvalidHandle);
   work_off_all(known->second->device, false);

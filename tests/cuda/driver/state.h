@@ -31,6 +31,7 @@ enum Code {
   kUnsupportedPtxVersion = 222,
   kOperatingSystem = 304,
   kInvalidHandle = 400,
+  kIllegalState = 401,
   kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
@@ -39,6 +40,12 @@ enum Code {
   kIllegalInstruction = 715,
   kLaunchFailed = 719,
   kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureIsolation = 905,
+  kCaptureImplicit = 906,
+  kCapturedEvent = 907,
+  kCaptureWrongThread = 908,
 };
 
 // Memory of a device: whole pages of its own, in which the block ends where a page ends as far as alignment allows.
@@ -61,6 +68,8 @@ struct Task {
   bool control = false;
 };
 
+struct Recording;
+
 struct Stream {
   int device;
   bool waits_for_default;
@@ -68,6 +77,8 @@ struct Stream {
   std::deque<Task> asked;
   // Tasks ever asked for, and those done.
   uint64_t enqueued, done;
+  // While its work is recorded instead of asked for.
+  std::shared_ptr<Recording> recording = nullptr;
 };
 
 struct Event {
@@ -78,6 +89,8 @@ struct Event {
   uint64_t position;
   // When it passed, in seconds; a record of its own, which the stream's task shares.
   std::shared_ptr<double> passed;
+  // The recording in which it is a point.
+  std::shared_ptr<Recording> recording = nullptr;
 };
 
 struct Device {
@@ -92,7 +105,7 @@ struct Context {
 };
 
 struct Counts {
-  long allocations, frees, streams, streams_gone, sent, fetched, launches, refused;
+  long allocations, frees, streams, streams_gone, sent, fetched, launches, refused, graphs, replays;
 };
 
 constexpr int kMostDevices = 8;
@@ -144,6 +157,15 @@ bool find_stream(void *handle, std::shared_ptr<Stream> *found);
 int enqueue(const std::shared_ptr<Stream> &stream, Task task);
 void work_off(const std::shared_ptr<Stream> &stream, uint64_t position);
 void work_off_all(int device, bool only_blocking);
+// Whether a stream's work is recorded; puts a task into the record.
+bool is_captured(const std::shared_ptr<Stream> &stream);
+void record(const std::shared_ptr<Stream> &stream, Task task);
+// Ends the usefulness of a stream's record, if it has one, and counts the call as refused.
+int breaks(const std::shared_ptr<Stream> &stream, int code);
+// The code for work of the default stream, which would wait for recorded work of the others.
+int default_stream_is_free(int device);
+// The code for calls that this thread may not make while it records.
+int allowed_in_capture();
 // Whether a queued task has an operand in a range.
 bool in_use(uint64_t start, size_t bytes);
 

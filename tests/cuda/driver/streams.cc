@@ -21,12 +21,17 @@ bool find_stream(void *handle, std::shared_ptr<Stream> *found) {
 }
 
 int enqueue(const std::shared_ptr<Stream> &stream, Task task) {
+  if (is_captured(stream)) {
+    record(stream, std::move(task));
+    return kSuccess;
+  }
   if (stream != nullptr) {
     stream->asked.push_back(std::move(task));
     ++stream->enqueued;
     return kSuccess;
   }
   const int device = current_ordinal();
+  if (const int code = default_stream_is_free(device)) return code;
   work_off_all(device, true);
   if (task.control) {
     task.run();
@@ -85,7 +90,7 @@ static int create(void **handle, unsigned flags, int priority) {
   Guard guard(state.lock);
   if (const int code = ready()) return code;
   if (flags > 1) return refuse(kInvalidValue);
-  auto made = std::make_shared<Stream>(Stream{current_ordinal(), flags == 0, priority, {}, 0, 0});
+  auto made = std::make_shared<Stream>(Stream{current_ordinal(), flags == 0, priority, {}, 0, 0, nullptr});
   state.streams[made.get()] = made;
   ++state.counts.streams;
   *handle = made.get();
@@ -124,6 +129,7 @@ int cuStreamDestroy_v2(void *handle) {
   if (known == state.streams.end()) return refuse(kInvalidHandle);
   // Work that was asked for is still done.
   const std::shared_ptr<Stream> stream = known->second;
+  if (is_captured(stream)) return breaks(stream, kCaptureUnsupported);
   work_off(stream, stream->enqueued);
   state.streams.erase(stream.get());
   ++state.counts.streams_gone;
@@ -135,7 +141,9 @@ int cuStreamSynchronize(void *handle) {
   if (const int code = ready()) return code;
   std::shared_ptr<Stream> stream;
   if (!find_stream(handle, &stream)) return refuse(kInvalidHandle);
+  if (is_captured(stream)) return breaks(stream, kCaptureUnsupported);
   if (stream == nullptr) {
+    if (const int code = default_stream_is_free(current_ordinal())) return code;
     work_off_all(current_ordinal(), true);
     return current().lost;
   }
@@ -149,6 +157,7 @@ int cuStreamQuery(void *handle) {
   if (const int code = ready()) return code;
   std::shared_ptr<Stream> stream;
   if (!find_stream(handle, &stream)) return refuse(kInvalidHandle);
+  if (is_captured(stream)) return breaks(stream, kCaptureUnsupported);
   if (stream == nullptr || stream->asked.empty()) return kSuccess;
   work_off(stream, stream->done + 1);
   return current().lost ? current().lost : kNotReady;
@@ -178,6 +187,12 @@ int cuStreamWaitEvent(void *handle, void *event_handle, unsigned) {
   std::shared_ptr<Stream> stream;
   Event *event = find_event(event_handle);
   if (!find_stream(handle, &stream) || event == nullptr) return refuse(kInvalidHandle);
+  if (event->recording != nullptr || is_captured(stream)) {
+    // A point of the same record is before all that comes; others would join two streams.
+    if (stream != nullptr && stream->recording == event->recording) return kSuccess;
+    breaks(event->stream, kCaptureIsolation);
+    return breaks(stream, kCaptureIsolation);
+  }
   if (event->stream == nullptr) return kSuccess;
   Task task;
   task.control = true;
@@ -188,7 +203,7 @@ int cuStreamWaitEvent(void *handle, void *event_handle, unsigned) {
 int cuEventCreate(void **handle, unsigned flags) {
   Guard guard(state.lock);
   if (const int code = ready()) return code;
-  auto made = std::make_unique<Event>(Event{current_ordinal(), (flags & 2) == 0, nullptr, 0, nullptr});
+  auto made = std::make_unique<Event>(Event{current_ordinal(), (flags & 2) == 0, nullptr, 0, nullptr, nullptr});
   *handle = made.get();
   state.events[made.get()] = std::move(made);
   return kSuccess;
@@ -207,6 +222,11 @@ int cuEventRecord(void *handle, void *stream_handle) {
   Event *event = find_event(handle);
   if (event == nullptr || !find_stream(stream_handle, &stream)) return refuse(kInvalidHandle);
   if (event->device != (stream == nullptr ? current_ordinal() : stream->device)) return refuse(kInvalidHandle);
+  event->recording = stream == nullptr ? nullptr : stream->recording;
+  if (event->recording != nullptr) {
+    event->stream = stream;
+    return kSuccess;
+  }
   event->passed = std::make_shared<double>(0);
   Task task;
   task.control = true;
@@ -222,6 +242,8 @@ int cuEventQuery(void *handle) {
   if (const int code = ready()) return code;
   const Event *event = find_event(handle);
   if (event == nullptr) return refuse(kInvalidHandle);
+  if (const int code = allowed_in_capture()) return code;
+  if (event->recording != nullptr) return breaks(event->stream, kCapturedEvent);
   if (passed(*event)) return kSuccess;
   work_off(event->stream, event->stream->done + 1);
   const int lost = state.devices[event->device].lost;
@@ -233,6 +255,8 @@ int cuEventSynchronize(void *handle) {
   if (const int code = ready()) return code;
   const Event *event = find_event(handle);
   if (event == nullptr) return refuse(kInvalidHandle);
+  if (const int code = allowed_in_capture()) return code;
+  if (event->recording != nullptr) return breaks(event->stream, kCapturedEvent);
   if (event->stream != nullptr) work_off(event->stream, event->position);
   return state.devices[event->device].lost;
 }

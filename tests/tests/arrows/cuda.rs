@@ -24,9 +24,11 @@ pub const TABLE: Table = Table {
         ("device", &["compile", "driver", "libraries", "memory", "staging", "status"]),
         ("movement", &["device", "geometry", "launch", "stream"]),
         ("requests", &["driver", "launch", "libraries", "movement", "stream"]),
+        ("capture", &["device", "driver", "launch", "stream"]),
         (
             "backend",
             &[
+                "capture",
                 "compile",
                 "device",
                 "driver",

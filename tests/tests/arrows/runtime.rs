@@ -77,6 +77,7 @@ pub const TABLE: Table = Table {
             "dispatch",
             &[
                 "arg",
+                "backend",
                 "copy",
                 "device",
                 "error",
@@ -133,8 +134,21 @@ pub const TABLE: Table = Table {
         ),
         (
             "device_loop",
-            &["axes", "backend", "copy", "device", "element", "error", "op", "pointwise", "scalar", "tensor"],
+            &[
+                "axes",
+                "backend",
+                "copy",
+                "device",
+                "element",
+                "error",
+                "layout",
+                "op",
+                "pointwise",
+                "scalar",
+                "tensor",
+            ],
         ),
+        ("batches", &["device_loop", "dispatch", "error"]),
         (
             "call",
             &[

@@ -1,6 +1,7 @@
 //! The optimizer: groups of parameters, their states, and an update rule for each parameter.
 
 use opsmith::autograd::no_grad;
+use opsmith::runtime::in_batches;
 use opsmith::{DType, Error, Result, Tensor, TensorOps};
 
 use crate::state::StateDict;
@@ -140,13 +141,14 @@ impl<R: UpdateRule> Optimizer<R> {
         Ok(())
     }
 
-    /// Updates every parameter that has a gradient.
+    /// Updates every parameter that has a gradient. On a device, the updates of many parameters are few launches
+    /// ([`in_batches`]).
     ///
     /// # Errors
     /// Those of operators, with the parameter's position: if a gradient or a parameter is on a device that fails, or
     /// there is no memory. Parameters before it have been updated.
     pub fn step(&mut self) -> Result<()> {
-        no_grad(|| {
+        let mut update = || {
             let mut position = 0;
             for group in &mut self.groups {
                 for (parameter, state) in group.parameters.iter().zip(&mut group.states) {
@@ -160,7 +162,8 @@ impl<R: UpdateRule> Optimizer<R> {
                 }
             }
             Ok(())
-        })
+        };
+        no_grad(|| in_batches(&mut update))
     }
 
     /// Removes all gradients.

@@ -29,14 +29,33 @@ macro_rules! functions {
     (
         required { $($name:ident($($argument:ident: $ty:ty),*);)* }
         optional { $($maybe:ident($($maybe_argument:ident: $maybe_ty:ty),*);)* }
+        graphs { $($graph:ident($($graph_argument:ident: $graph_ty:ty),*);)* }
     ) => {
         /// The driver's functions; signatures are those of `cuda.h`.
         #[allow(non_snake_case, reason = "names of the driver's interface")]
         pub struct Api {
             $(pub $name: unsafe extern "C" fn($($argument: $ty),*) -> Code,)*
             $(pub $maybe: Option<unsafe extern "C" fn($($maybe_argument: $maybe_ty),*) -> Code>,)*
+            graphs: Option<Graphs>,
             /// Keeps the functions loaded.
             _library: Library,
+        }
+
+        /// The functions of recorded work, all or none.
+        #[allow(non_snake_case, reason = "names of the driver's interface")]
+        pub struct Graphs {
+            $(pub $graph: unsafe extern "C" fn($($graph_argument: $graph_ty),*) -> Code,)*
+        }
+
+        impl Graphs {
+            fn of(library: &Library) -> Option<Graphs> {
+                // SAFETY: each name has the signature of `cuda.h`, and the library stays loaded as long as the table.
+                unsafe {
+                    Some(Graphs {
+                        $($graph: *library.get(concat!(stringify!($graph), "\0").as_bytes()).ok()?,)*
+                    })
+                }
+            }
         }
 
         impl Api {
@@ -51,6 +70,7 @@ macro_rules! functions {
                             .get(concat!(stringify!($maybe), "\0").as_bytes())
                             .ok()
                             .map(|found| *found),)*
+                        graphs: Graphs::of(&library),
                         _library: library,
                     })
                 }
@@ -115,9 +135,23 @@ functions! {
         cuEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle);
         cuFuncGetParamInfo(function: Handle, index: usize, offset: *mut usize, bytes: *mut usize);
     }
+    graphs {
+        cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
+        cuStreamBeginCapture_v2(stream: Handle, mode: c_int);
+        cuStreamEndCapture(stream: Handle, graph: *mut Handle);
+        cuGraphInstantiateWithFlags(executable: *mut Handle, graph: Handle, flags: u64);
+        cuGraphLaunch(executable: Handle, stream: Handle);
+        cuGraphExecDestroy(executable: Handle);
+        cuGraphDestroy(graph: Handle);
+    }
 }
 
 impl Api {
+    /// The functions of recorded work; `None` if the driver has none.
+    pub fn graphs(&self) -> Option<&Graphs> {
+        self.graphs.as_ref()
+    }
+
     /// Loads the library, and looks up every function.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! The stand-in's memory is closed to the host, its streams run their work as late as they may, and new memory is poisoned:
 //! a missing wait or order gives wrong results or ends the process.
 
+mod capture;
 mod common;
 mod convolutions;
 mod costs;
@@ -23,6 +24,7 @@ mod transforms;
 fn worker() {
     let Ok(part) = std::env::var(common::PART) else { return };
     let all = [
+        capture::PARTS,
         convolutions::PARTS,
         costs::PARTS,
         failures::PARTS,

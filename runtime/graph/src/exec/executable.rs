@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use opsmith_runtime::infer::symbolic::Bindings;
 
+use super::records::Counts;
 use super::segments::{self, Segment};
 use crate::ir::{Graph, RunState};
 use crate::plan::Plan;
@@ -19,6 +20,8 @@ pub(crate) struct Executable {
     pub segments: Vec<Segment>,
     /// Idle plans, by the values of the symbols.
     plans: Mutex<HashMap<Bindings, Vec<Plan>>>,
+    /// How runs on devices went.
+    pub counts: Counts,
 }
 
 /// Number of size combinations with cached plans.

@@ -4,6 +4,7 @@
 //! the kernels one after the other, and does not allocate.
 
 mod executable;
+pub(crate) mod records;
 mod recycle;
 mod segments;
 mod tiled;
@@ -23,6 +24,7 @@ use opsmith_runtime::random::GeneratorState;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::scratch::Scratch;
 use opsmith_runtime::tensor::Tensor;
+use smallvec::SmallVec;
 
 use crate::ir::{Graph, RunState, ShapeConstant, SymbolSource, TensorId};
 use crate::plan::bind::bind;
@@ -30,6 +32,7 @@ use crate::plan::{Plan, Step, StepArg, StepKind};
 use crate::show::table::counted;
 
 use executable::Executable;
+use records::Counts;
 
 /// The states of generators that the function makes, by number.
 pub(crate) type GeneratorStates = Scratch<GeneratorState>;
@@ -70,7 +73,8 @@ impl Graph {
             return variant.run_into(inputs, outputs);
         }
         let mut places: GeneratorStates = self.generators.iter().copied().collect();
-        self.run_drawing(inputs, outputs, &mut places)
+        // A plan points its tensors at other memory after the run.
+        internals::apart(|| self.run_drawing(inputs, outputs, &mut places))
     }
 
     /// As [`Graph::run_into`], with given states of the function's generators, which are updated.
@@ -93,7 +97,7 @@ impl Graph {
         };
         plan.take_back(outputs);
         plan.generators.iter().for_each(|(number, own)| own.go_to(places[*number]));
-        plan.run(inputs)?;
+        plan.run(inputs, &executable.counts)?;
         plan.generators.iter().for_each(|(number, own)| places[*number] = own.place());
         plan.hand_out(&self.outputs, outputs);
         plan.let_go();
@@ -177,7 +181,7 @@ impl Graph {
 }
 
 impl Plan {
-    fn run<T: Borrow<Tensor>>(&mut self, inputs: &[T]) -> Result<()> {
+    fn run<T: Borrow<Tensor>>(&mut self, inputs: &[T], counts: &Counts) -> Result<()> {
         for (number, input) in inputs.iter().enumerate() {
             self.point_at_input(number, input.borrow(), inputs)?;
         }
@@ -194,10 +198,10 @@ impl Plan {
                 _ => {}
             }
         }
-        self.run_steps()
+        self.run_steps(counts)
     }
 
-    fn run_steps(&mut self) -> Result<()> {
+    fn run_steps(&mut self, counts: &Counts) -> Result<()> {
         let [mut reads, mut writes] = std::mem::take(&mut self.borrowed);
         let roots = |list: &mut Vec<Tensor>, ids: &[TensorId], written: bool| {
             let inputs = self.inputs.iter().filter(|input| input.written == written).map(|input| input.root);
@@ -205,17 +209,21 @@ impl Plan {
         };
         roots(&mut reads, &self.reads, false);
         roots(&mut writes, &self.writes, true);
-        let result = Borrows::acquire(&[Arg::Tensors(&reads)], &writes).and_then(|_held| {
-            if self.threads > 1 {
-                run_levels(self.threads, &self.levels, &self.steps, &mut self.tensors, &self.list_values)
-            } else {
-                run_all(&self.steps, &mut self.tensors, &self.list_values)
-            }
-        });
+        let result = Borrows::acquire(&[Arg::Tensors(&reads)], &writes)
+            .and_then(|_held| self.replay_or_launch(counts));
         reads.clear();
         writes.clear();
         self.borrowed = [reads, writes];
         result
+    }
+
+    /// Runs the steps one after the other, or level by level.
+    fn launch(&mut self) -> Result<()> {
+        if self.threads > 1 {
+            run_levels(self.threads, &self.levels, &self.steps, &mut self.tensors, &self.list_values)
+        } else {
+            run_all(&self.steps, &mut self.tensors, &self.list_values)
+        }
     }
 }
 
@@ -334,13 +342,23 @@ fn bare(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
             // SAFETY: the run has borrowed the storages; tracing or verification ensured that the two do not overlap.
             unsafe { internals::add(&tensors[step.outs[0].index()], &tensors[source.index()]) }
         }
+        StepKind::Chain(fused) => {
+            let _span = internals::open_span(|| Span::Phase { name: "fused kernel" });
+            let operands: SmallVec<[&Tensor; 24]> =
+                fused.operands.iter().map(|id| &tensors[id.index()]).collect();
+            // SAFETY: the plan's tensors have the layouts that the chain was made for, inside their memory, where a result overlaps
+            // an operand only as the same elements; the run has borrowed the storages.
+            unsafe { fused.chain.run(fused.device, &operands) }
+        }
         _ => Err(malformed(step)),
     }
 }
 
 fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
     match &step.kind {
-        StepKind::Kernel { .. } | StepKind::Copy | StepKind::Add => run_plain(step, tensors, lists),
+        StepKind::Kernel { .. } | StepKind::Copy | StepKind::Add | StepKind::Chain(_) => {
+            run_plain(step, tensors, lists)
+        }
         StepKind::Tiled(tiled) => tiled::run(tiled, tensors),
         StepKind::Cond { branches } => {
             let [StepArg::Tensor(predicate)] = &*step.args else { return Err(malformed(step)) };

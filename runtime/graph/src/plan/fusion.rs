@@ -1,4 +1,4 @@
-//! Fusion: calls that run tile by tile instead of one after the other.
+//! Fusion: calls that run tile by tile instead of one after the other; on devices, as one kernel (`plan/chains`).
 //!
 //! In: a graph and the layouts of its tensors. Out: groups of consecutive calls with common rows. All calls of a group
 //! run for one tile of rows before the next, so intermediate results stay in the processor's cache, and those that no
@@ -16,6 +16,8 @@ use opsmith_runtime::layout::{Dims, Layout};
 use opsmith_runtime::parallel::CHUNK;
 use smallvec::{SmallVec, smallvec};
 
+use super::bind::Bound;
+use super::chains::{self, Links};
 use super::offsets::{self, Lifetime};
 use super::rows::{Rows, placement};
 use crate::ir::{BufferId, BufferKind, Graph, Node, NodeKind, RunState, TensorId, Variant};
@@ -27,8 +29,8 @@ pub(crate) const TILE: i64 = CHUNK as i64;
 /// Maximal number of elements of a row, in tiles: a tile of one row of a few tensors still fits the second cache.
 const LONGEST: i64 = 4;
 
-/// Consecutive nodes that run tile by tile.
-#[derive(Clone, PartialEq, Debug)]
+/// Consecutive nodes that run tile by tile, or as one kernel.
+#[derive(Clone, Debug)]
 pub(crate) struct Group {
     /// The nodes: calls, copies, and views between them.
     pub nodes: Range<usize>,
@@ -38,10 +40,13 @@ pub(crate) struct Group {
     pub rows: i64,
     /// Whether it has calls by lines, which depend on the number of dimensions.
     pub by_lines: bool,
-    /// Buffers that exist for a tile alone, by number, with their offset in bytes in a tile's memory.
-    pub private: Vec<(usize, usize)>,
+    /// Buffers that exist for a tile alone, by number, with their offset in bytes in a tile's memory; in a kernel they exist in
+    /// registers.
+    pub private: Vec<(usize, Option<usize>)>,
     /// Memory of one tile in bytes.
     pub bytes: usize,
+    /// The loops, if the nodes run as one kernel of a device.
+    pub links: Option<Links>,
 }
 
 impl Graph {
@@ -68,10 +73,16 @@ pub(crate) struct Fusion {
 
 impl Fusion {
     /// The groups of a graph; none if it is not to be fused.
-    pub fn of(graph: &Graph, layouts: &[Option<Layout>], cleared: &[BufferId]) -> Fusion {
+    pub fn of(graph: &Graph, bound: &Bound) -> Fusion {
         let Some(tile) = graph.tile else { return Fusion::default() };
-        let finder = Finder { graph, layouts, ranges: node_ranges(graph), cleared, tile };
-        Fusion { groups: finder.groups() }
+        let ranges = node_ranges(graph);
+        let chains = chains::groups(graph, bound, &ranges);
+        let finder = Finder { graph, layouts: &bound.layouts, ranges, cleared: &bound.cleared, tile };
+        let mut groups = finder.groups();
+        // Each begins and ends with a call on its own side, so that none contains a part of another.
+        groups.extend(chains);
+        groups.sort_by_key(|group| group.nodes.start);
+        Fusion { groups }
     }
 
     /// Memory of a tile of any group in bytes.
@@ -79,8 +90,8 @@ impl Fusion {
         self.groups.iter().map(|group| group.bytes).max().unwrap_or(0)
     }
 
-    /// The buffers that exist for a tile alone, with their offsets.
-    pub fn private(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+    /// The buffers that exist for a tile alone, with their offsets, or in registers.
+    pub fn private(&self) -> impl Iterator<Item = (usize, Option<usize>)> + '_ {
         self.groups.iter().flat_map(|group| group.private.iter().copied())
     }
 
@@ -305,9 +316,9 @@ impl Finder<'_> {
             })
             .collect();
         let assignment = offsets::assign(&lifetimes);
-        let private = private.into_iter().zip(assignment.offsets).collect();
+        let private = private.into_iter().zip(assignment.offsets.into_iter().map(Some)).collect();
         let Open { outer, by_lines, .. } = open;
-        Some(Group { nodes, outer, rows, by_lines, private, bytes: assignment.bytes })
+        Some(Group { nodes, outer, rows, by_lines, private, bytes: assignment.bytes, links: None })
     }
 
     /// Whether a buffer is used by the group alone, each element after it was written.

@@ -45,6 +45,8 @@ pub(crate) enum BufferLocation {
         /// Offset in bytes.
         offset: usize,
     },
+    /// In registers of a fused group's kernel.
+    Register,
 }
 
 /// Memory of a device for all private buffers.
@@ -80,7 +82,7 @@ pub(crate) struct Liveness {
     written: Vec<bool>,
     /// Whether an output is a tensor over the buffer.
     pub(super) is_result: Vec<bool>,
-    /// Whether it exists for a tile of a fused group alone.
+    /// Whether it exists for a tile of a fused group, or in its registers, alone.
     is_tile: Vec<bool>,
 }
 
@@ -167,7 +169,10 @@ impl BufferAssignment {
                 BufferKind::Internal => BufferLocation::Nowhere,
             })
             .collect();
-        fusion.private().for_each(|(buffer, offset)| locations[buffer] = BufferLocation::Tile { offset });
+        fusion.private().for_each(|(buffer, offset)| {
+            locations[buffer] =
+                offset.map_or(BufferLocation::Register, |offset| BufferLocation::Tile { offset });
+        });
         for (buffer, result) in reuse.results.iter().enumerate() {
             if let Some(result) = *result {
                 locations[buffer] = BufferLocation::Lent { result, offset: 0 };

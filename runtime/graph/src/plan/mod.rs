@@ -5,10 +5,12 @@
 //! to run (an input's, an output's); only tensors of the last kind are updated before a run.
 
 pub(crate) mod bind;
+mod chains;
 pub(crate) mod fusion;
 mod lent;
 pub(crate) mod liveness;
 mod offsets;
+pub(crate) mod records;
 mod reuse;
 mod rows;
 pub(crate) mod schedule;
@@ -23,8 +25,8 @@ use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::{
-    ArgumentInternals as _, GeneratorInternals as _, OperatorInternals as _, Start, StorageInternals as _,
-    is_checked_by_kernel,
+    ArgumentInternals as _, Chain, GeneratorInternals as _, OperatorInternals as _, Start,
+    StorageInternals as _, is_checked_by_kernel,
 };
 use opsmith_runtime::layout::Layout;
 use opsmith_runtime::op::{Kernel, OpDef};
@@ -35,8 +37,10 @@ use smallvec::SmallVec;
 
 use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, TensorId};
 use bind::{Bound, argument};
+use chains::Links;
 use fusion::{Fusion, Group};
 use liveness::{BufferAssignment, BufferLocation};
+use records::Records;
 use schedule::levels;
 use tiles::Tiled;
 
@@ -72,6 +76,8 @@ pub(crate) struct Plan {
     pub nowhere: Storage,
     /// Size of the arenas in bytes.
     pub arena_bytes: usize,
+    /// Records of its work on a device.
+    pub records: Records,
 }
 
 /// Memory that changes from run to run.
@@ -113,6 +119,16 @@ pub(crate) enum StepKind {
     },
     /// A fused group.
     Tiled(Box<Tiled>),
+    /// A fused group on a device.
+    Chain(Box<FusedKernel>),
+}
+
+/// A kernel of several calls.
+pub(crate) struct FusedKernel {
+    pub chain: Chain,
+    pub device: Device,
+    /// The results, then the tensors that are read.
+    pub operands: Vec<TensorId>,
 }
 
 pub(crate) enum StepArg {
@@ -130,7 +146,7 @@ impl Plan {
     /// # Errors
     /// If there is no memory, or no kernel.
     pub fn new(graph: &Graph, bound: &Bound) -> Result<Plan> {
-        let fusion = Fusion::of(graph, &bound.layouts, &bound.cleared);
+        let fusion = Fusion::of(graph, bound);
         let levels = levels(graph, &fusion);
         let assignment = BufferAssignment::new(graph, &bound.layouts, &levels, &fusion, &bound.cleared)?;
         let mut builder = Builder {
@@ -153,6 +169,7 @@ impl Plan {
                 cleared: bound.cleared.iter().map(|buffer| graph.buffers[buffer.index()].root).collect(),
                 nowhere: Storage::meta(0)?,
                 arena_bytes: 0,
+                records: Records::default(),
             },
         };
         builder.tensors(&assignment)?;
@@ -163,6 +180,7 @@ impl Plan {
         };
         builder.plan.handles = graph.outputs.iter().map(|id| (over_input(*id), None)).collect();
         builder.top(&levels, &fusion)?;
+        builder.plan.records = Records::of(graph, &builder.plan);
         builder.plan.let_go();
         Ok(builder.plan)
     }
@@ -319,8 +337,20 @@ impl Builder<'_> {
 
     fn group(&mut self, group: &Group, memory: &[Storage]) -> Result<Step> {
         let site = self.graph.nodes[group.nodes.start].site.clone();
-        let kind = StepKind::Tiled(Box::new(self.tiled(group, memory)?));
+        let kind = match &group.links {
+            Some(links) => StepKind::Chain(Box::new(self.fused_kernel(links)?)),
+            None => StepKind::Tiled(Box::new(self.tiled(group, memory)?)),
+        };
         Ok(Step { kind, args: Box::default(), outs: SmallVec::new(), site })
+    }
+
+    fn fused_kernel(&self, links: &Links) -> Result<FusedKernel> {
+        let results = links.stored.iter().map(|(_, id)| *id);
+        let operands: Vec<TensorId> = results.chain(links.reads.iter().copied()).collect();
+        let stored: Vec<usize> = links.stored.iter().map(|(link, _)| *link).collect();
+        let tensors: Vec<&Tensor> = operands.iter().map(|id| &self.plan.tensors[id.index()]).collect();
+        let chain = Chain::new(&links.links, &stored, &tensors)?;
+        Ok(FusedKernel { chain, device: links.device, operands })
     }
 
     fn steps(&mut self, nodes: &[Node]) -> Result<Vec<Step>> {

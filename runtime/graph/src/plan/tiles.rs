@@ -243,7 +243,7 @@ impl Builder<'_> {
         let buffer = self.graph.buffer_of(tensor);
         let of_caller = |tensors: &Vec<TensorId>| tensors.contains(&tensor);
         if let Ok(position) = group.private.binary_search_by_key(&buffer.index(), |(private, _)| *private) {
-            Home::Tile(group.private[position].1)
+            Home::Tile(group.private[position].1.unwrap_or(0))
         } else if matches!(self.graph.buffers[buffer.index()].kind, BufferKind::Input(_))
             || self.plan.results.iter().any(|result| of_caller(&result.tensors))
         {
@@ -281,7 +281,8 @@ impl Builder<'_> {
 
 /// Memory for tiles of the largest group, for each thread that may run one; none without groups.
 pub(super) fn tile_memory(fusion: &Fusion) -> Result<Vec<Storage>> {
-    let lanes = if fusion.groups.is_empty() { 0 } else { parallel::num_threads() };
+    let on_host = fusion.groups.iter().any(|group| group.links.is_none());
+    let lanes = if on_host { parallel::num_threads() } else { 0 };
     (0..lanes).map(|_| Storage::on(Device::CPU, fusion.tile_bytes())).collect()
 }
 

@@ -24,8 +24,10 @@ pub struct MemoryReport {
     pub lower_bound: usize,
     /// Bytes of intermediate results of one tile of fused calls; each thread has so many.
     pub tile: usize,
-    /// The nodes of each fused group: they run for one tile of rows after the other.
+    /// The nodes of each fused group on the host: they run for one tile of rows after the other.
     pub fused: Vec<Range<usize>>,
+    /// The nodes of each fused group on a device: they run as one kernel.
+    pub kernels: Vec<Range<usize>>,
     /// Bytes of outputs.
     pub results: usize,
     /// Bytes of constants.
@@ -84,6 +86,8 @@ pub enum Place {
         /// Offset in bytes.
         offset: usize,
     },
+    /// In registers: the kernel of fused calls on a device has it for the elements at hand.
+    Register,
 }
 
 impl Graph {
@@ -117,15 +121,20 @@ impl Graph {
     }
 
     fn memory_where(&self, values: Bindings) -> Result<MemoryReport> {
-        let Bound { layouts, cleared, .. } = self.bound_at(values)?;
-        let layouts = &layouts;
-        let fusion = Fusion::of(self, layouts, &cleared);
-        let arranged = BufferAssignment::new(self, layouts, &levels(self, &fusion), &fusion, &cleared)?;
+        let bound = self.bound_at(values)?;
+        let Bound { layouts, cleared, .. } = &bound;
+        let fusion = Fusion::of(self, &bound);
+        let arranged = BufferAssignment::new(self, layouts, &levels(self, &fusion), &fusion, cleared)?;
+        let nodes = |kernels: bool| {
+            let groups = fusion.groups.iter().filter(|group| group.links.is_some() == kernels);
+            groups.map(|group| group.nodes.clone()).collect()
+        };
         let mut report = MemoryReport {
             planned: arranged.arenas.iter().map(|arena| arena.bytes).sum(),
             lower_bound: arranged.arenas.iter().map(|arena| arena.lower_bound).sum(),
             tile: fusion.tile_bytes(),
-            fused: fusion.groups.iter().map(|group| group.nodes.clone()).collect(),
+            fused: nodes(false),
+            kernels: nodes(true),
             results: 0,
             constants: 0,
             inputs: 0,
@@ -144,13 +153,14 @@ impl Graph {
                     Place::Lent { output: self.buffers[result].root, offset, over }
                 }
                 BufferLocation::Tile { offset } => Place::Tile { offset },
+                BufferLocation::Register => Place::Register,
             };
             let bytes = liveness::bytes(self, layouts, number)?;
             match place {
                 Place::Input => report.inputs += bytes,
                 Place::Constant => report.constants += bytes,
                 Place::Output => report.results += bytes,
-                Place::Arena { .. } | Place::Lent { .. } | Place::Tile { .. } => {}
+                Place::Arena { .. } | Place::Lent { .. } | Place::Tile { .. } | Place::Register => {}
             }
             let buffer_id = BufferId(number as u32);
             let span = arranged.live_ranges[number];

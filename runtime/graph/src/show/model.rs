@@ -220,6 +220,7 @@ fn place(report: &BufferReport) -> String {
         Place::Constant => "constant".to_owned(),
         Place::Output => "output".to_owned(),
         Place::Tile { offset } => format!("tile {offset}"),
+        Place::Register => "register".to_owned(),
         Place::Arena { offset, over: None } => format!("arena {offset}"),
         Place::Arena { offset, over: Some(_) } => format!("arena {offset}, in place"),
         Place::Lent { output, offset, over: None } => format!("in %{} {offset}", output.0),

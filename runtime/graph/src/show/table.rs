@@ -93,9 +93,11 @@ fn write_totals(text: &mut String, memory: &MemoryReport) {
         "memory: arena {} bytes, {ratio:.3} of the least possible {}; inputs {}, constants {}, outputs {}{tile}",
         memory.planned, memory.lower_bound, memory.inputs, memory.constants, memory.results
     );
-    if !memory.fused.is_empty() {
-        let steps = |nodes: &Range<usize>| format!("{}–{}", nodes.start, nodes.end - 1);
-        let groups: Vec<String> = memory.fused.iter().map(steps).collect();
-        let _ = writeln!(text, "tile by tile: steps {}", groups.join(", "));
+    for (title, groups) in [("tile by tile", &memory.fused), ("one kernel each", &memory.kernels)] {
+        if !groups.is_empty() {
+            let steps = |nodes: &Range<usize>| format!("{}–{}", nodes.start, nodes.end - 1);
+            let groups: Vec<String> = groups.iter().map(steps).collect();
+            let _ = writeln!(text, "{title}: steps {}", groups.join(", "));
+        }
     }
 }
