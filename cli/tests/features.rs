@@ -14,11 +14,11 @@ const OPTIONAL: [(&str, &[&str]); 12] = [
     ("sha2", &["graph", "aot", "cuda"]),
     ("opsmith-aot", &["aot"]),
     ("opsmith-cuda", &["cuda"]),
-    ("zstd", &["cuda"]),
+    ("ruzstd", &["cuda"]),
     ("cudarc", &["aot"]),
     ("libloading", &["aot", "cuda"]),
     ("object", &["aot"]),
-    ("cc", &["aot", "cuda"]),
+    ("cc", &["aot"]),
     ("ndarray", &["ndarray"]),
 ];
 

@@ -61,7 +61,7 @@ fn done(part: &str, variables: &[(&str, &str)]) -> String {
     command.envs(variables.iter().copied());
     if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
         command.env("LD_LIBRARY_PATH", &*STAND_IN).env("OPSMITH_CACHE_DIR", STAND_IN.join("cache"));
-        command.env_remove("OPSMITH_NVRTC");
+        command.env_remove("OPSMITH_NVRTC").env("OPSMITH_CUDA_LIBRARIES", "off");
     }
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -11,13 +11,16 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use opsmith_cuda::images::{CompiledImage, ImageArchive, ImageTarget, archive};
+use opsmith_cuda::images::{CompiledImage, ImageArchive, ImageTarget, archive_compressed};
 use opsmith_runtime::internals;
 
 use super::compiler::{Choice, Compiler};
 use super::list;
 use super::texts::{self, Text};
 use crate::Outcome;
+
+/// The level of compression: slow to write, and as fast to read as others.
+const LEVEL: i32 = 19;
 
 /// Compiles texts of kernels to an archive of images
 #[derive(clap::Args)]
@@ -93,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         );
         return Ok(Outcome::Mistakes);
     }
-    let bytes = archive(images)?;
+    let bytes = archive_compressed(images, &|part| zstd::bulk::compress(part, LEVEL))?;
     internals::replace(&arguments.output, |file: &mut File| file.write_all(&bytes))
         .map_err(|error: io::Error| error)
         .with_context(|| format!("cannot write {}", arguments.output.display()))?;

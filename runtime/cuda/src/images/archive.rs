@@ -12,11 +12,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opsmith_runtime::{Error, Result};
+use ruzstd::decoding::StreamingDecoder;
 use sha2::{Digest, Sha256};
 
 use super::index::{ArchivedImage, ArchivedKernel, Index, MAX_BLOCK, Stored};
@@ -69,8 +71,10 @@ impl Content {
             return Err(format!("a part would have {} bytes", part.bytes));
         }
         let stored = self.read(part.start, part.stored)?;
-        let bytes = zstd::bulk::decompress(&stored, part.bytes as usize)
-            .map_err(|error| format!("a part cannot be decompressed: {error}"))?;
+        let refused = |error: String| format!("a part cannot be decompressed: {error}");
+        let decoder = StreamingDecoder::new(&stored[..]).map_err(|error| refused(error.to_string()))?;
+        let mut bytes = Vec::with_capacity(part.bytes as usize);
+        decoder.take(part.bytes + 1).read_to_end(&mut bytes).map_err(|error| refused(error.to_string()))?;
         if bytes.len() as u64 == part.bytes { Ok(bytes) } else { Err("a part has another size".to_owned()) }
     }
 }

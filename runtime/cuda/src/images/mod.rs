@@ -29,7 +29,7 @@ pub(crate) use places::warn;
 pub use places::{FILE_NAME, RegisteredImages, VARIABLE};
 pub use resources::KernelResources;
 pub use target::ImageTarget;
-pub use write::{CompiledImage, archive};
+pub use write::{CompiledImage, Compress, archive, archive_compressed};
 
 use crate::key::Key;
 

@@ -3,7 +3,10 @@
 //! In: kernels with their images. Out: the bytes of an archive, the same for the same images in any order. Must not know
 //! compilers.
 
+use std::io;
+
 use opsmith_runtime::{Error, Result};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use sha2::{Digest, Sha256};
 
 use super::KernelResources;
@@ -13,8 +16,8 @@ use super::target::ImageTarget;
 
 /// The size from which a block is complete. Similar kernels share a block; a kernel that is loaded decompresses one.
 const BLOCK: usize = 4 << 20;
-/// The level of compression: slow to write, and as fast to read as others.
-const LEVEL: i32 = 19;
+/// A function that compresses a part of an archive.
+pub type Compress<'a> = dyn Fn(&[u8]) -> io::Result<Vec<u8>> + 'a;
 
 /// A kernel compiled for an architecture.
 #[derive(Clone, Debug)]
@@ -35,11 +38,19 @@ pub struct CompiledImage {
     pub image: Vec<u8>,
 }
 
-/// The bytes of an archive with these images. Of two with one key and architecture, the first is taken.
+/// The bytes of an archive with these images, compressed a little. Of two with one key and architecture, the first is taken.
 ///
 /// # Errors
-/// If an image is larger than a block may be, or memory for compression is exhausted.
-pub fn archive(mut images: Vec<CompiledImage>) -> Result<Vec<u8>> {
+/// If an image is larger than a block may be.
+pub fn archive(images: Vec<CompiledImage>) -> Result<Vec<u8>> {
+    archive_compressed(images, &|bytes| Ok(compress_to_vec(bytes, CompressionLevel::Fastest)))
+}
+
+/// As [`archive`], compressed by a function that writes frames of Zstandard.
+///
+/// # Errors
+/// If an image is larger than a block may be, and errors of the function.
+pub fn archive_compressed(mut images: Vec<CompiledImage>, compress: &Compress<'_>) -> Result<Vec<u8>> {
     images.sort_by(|a, b| (a.target, &a.name, &a.line, &a.key).cmp(&(b.target, &b.name, &b.line, &b.key)));
     images.dedup_by(|b, a| (a.target, &a.key) == (b.target, &b.key));
     let mut file = vec![0; HEADER];
@@ -51,7 +62,7 @@ pub fn archive(mut images: Vec<CompiledImage>) -> Result<Vec<u8>> {
             return Err(Error::io(format!("the image of {} has {} bytes", image.name, image.image.len())));
         }
         if block.len() >= BLOCK || target.is_some_and(|target| target != image.target) {
-            index.blocks.push(store(&mut file, &std::mem::take(&mut block))?);
+            index.blocks.push(store(&mut file, &std::mem::take(&mut block), compress)?);
         }
         target = Some(image.target);
         let found = ArchivedImage {
@@ -68,12 +79,12 @@ pub fn archive(mut images: Vec<CompiledImage>) -> Result<Vec<u8>> {
         index.kernels.push(ArchivedKernel { key, name, line, images });
     }
     if !block.is_empty() {
-        index.blocks.push(store(&mut file, &block)?);
+        index.blocks.push(store(&mut file, &block, compress)?);
     }
     index.kernels = joined(index.kernels);
     let text = serde_json::to_vec(&index)
         .map_err(|error| Error::io(format!("the index cannot be written: {error}")))?;
-    let part = store(&mut file, &text)?;
+    let part = store(&mut file, &text, compress)?;
     let hash = Sha256::digest(&file[part.start as usize..]);
     file[..8].copy_from_slice(MAGIC);
     let sizes = u64::from(FORMAT) | part.bytes << 32;
@@ -98,8 +109,8 @@ fn joined(mut kernels: Vec<ArchivedKernel>) -> Vec<ArchivedKernel> {
 }
 
 /// Compresses bytes to the end of a file.
-fn store(file: &mut Vec<u8>, bytes: &[u8]) -> Result<Stored> {
-    let stored = zstd::bulk::compress(bytes, LEVEL)
+fn store(file: &mut Vec<u8>, bytes: &[u8], compress: &Compress<'_>) -> Result<Stored> {
+    let stored = compress(bytes)
         .map_err(|error| Error::io(format!("images cannot be compressed: {error}")))?;
     let start = file.len() as u64;
     file.extend_from_slice(&stored);
