@@ -199,7 +199,7 @@ fn used_by(step: &Step, plan: &Plan, used: &mut SmallVec<[TensorId; 16]>) {
 /// The reason why a step of a device cannot be recorded.
 fn refusal(step: &Step, plan: &Plan) -> Option<String> {
     match &step.kind {
-        StepKind::Kernel { kernel, op } => {
+        StepKind::Kernel { kernel, op, .. } => {
             let draws = step.args.iter().any(|arg| matches!(arg, StepArg::Value(Value::Generator(_))));
             let why = match () {
                 () if draws || !op.facts.deterministic => "draws random numbers",
