@@ -131,7 +131,7 @@ pub fn working_memory() {
     for _ in 0..6 {
         graph.run_into(std::slice::from_ref(&input), &mut outputs).unwrap();
         let others: Vec<Tensor> = (1..30)
-            .map(|size| opsmith::full(&[size * 997], 1e9).unwrap().to_device(DEVICE).unwrap())
+            .map(|size| opsmith::full([size * 997], 1e9).unwrap().to_device(DEVICE).unwrap())
             .collect();
         assert!(all_bits(&outputs) == expected, "{}", graph.replays());
         drop(others);

@@ -1,0 +1,108 @@
+//! Recorded calls on CUDA devices, values and gradients, on the stand-ins for the driver, the compiler and the libraries of the
+//! vendor (`tests/cuda`). `OPSMITH_CUDA_EVERY=3` runs each third overload alone, `OPSMITH_ON_DEVICE=1` a real device.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use opsmith::Device;
+use opsmith_tests::parity::{Selection, overloads, run_overload};
+
+/// The variable that names the folder whose calls a process runs.
+const FOLDER: &str = "OPSMITH_CUDA_PARITY";
+
+/// A call that reads memory outside of the tensor that was recorded with it, which nobody can repeat.
+const OUTSIDE: &str = "as_strided.default";
+
+/// The process that a test below starts.
+#[test]
+fn worker() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let selection = Selection { device: Some(Device::cuda(0)), declared: true, ..Selection::default() };
+    let (names, _) = overloads(&folder, &selection).unwrap();
+    let every = std::env::var("OPSMITH_CUDA_EVERY").map_or(1, |text| text.parse().expect("a number"));
+    let names: Vec<String> = names.into_iter().step_by(every).collect();
+    let (next, passed, failures) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let report = run_overload(&folder, name, Device::cuda(0)).unwrap();
+                    passed.fetch_add(report.passed(), Ordering::Relaxed);
+                    let known = usize::from(name == OUTSIDE);
+                    if report.failures.len() > known {
+                        failures.lock().unwrap_or_else(PoisonError::into_inner).push(report.to_string());
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    println!("DONE {} overloads, {} calls passed", names.len(), passed.into_inner());
+}
+
+/// The folder with the stand-ins, and with the cache of kernels, which other tests on them fill (`tests/users/tests/cuda.rs`).
+static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda");
+    opsmith_stand_in::driver(&folder);
+    opsmith_stand_in::nvrtc(&folder);
+    opsmith_stand_in::cublaslt(&folder);
+    opsmith_stand_in::cufft(&folder);
+    opsmith_stand_in::cudnn(&folder);
+    folder
+});
+
+/// Runs the calls of a folder.
+#[track_caller]
+fn done(folder: &Path) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
+    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
+        command
+            .env("LD_LIBRARY_PATH", &*STAND_IN)
+            .env("OPSMITH_CACHE_DIR", STAND_IN.join("cache"))
+            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt,cufft,cudnn");
+        for variable in ["OPSMITH_NVRTC", "OPSMITH_CUBLASLT", "OPSMITH_CUFFT", "OPSMITH_CUDNN"] {
+            command.env_remove(variable);
+        }
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("DONE "), "{text}\n{said}");
+    println!("{}", text.lines().find(|line| line.starts_with("DONE ")).unwrap_or_default());
+}
+
+fn of_project(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name)
+}
+
+#[test]
+fn recorded_calls_give_the_recorded_results() {
+    done(&of_project("parity"));
+}
+
+#[test]
+fn calls_at_which_operators_are_easily_wrong_give_what_was_recorded() {
+    done(&of_project("recorded"));
+}
+
+/// All recorded calls, of the folders that `OPSMITH_PARITY` names, or of those beside the project.
+#[test]
+#[ignore = "takes an hour"]
+fn all_recorded_calls_give_the_recorded_results() {
+    let shared = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name);
+    let folders: Vec<PathBuf> = match std::env::var_os("OPSMITH_PARITY") {
+        Some(list) => std::env::split_paths(&list).collect(),
+        None => ["aten_cases", "aten_cases_more"].map(shared).into(),
+    };
+    for folder in folders {
+        if folder.is_dir() {
+            done(&folder);
+        } else {
+            println!("not run: {} is not here", folder.display());
+        }
+    }
+}
