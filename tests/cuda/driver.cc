@@ -9,6 +9,7 @@
 //   STANDIN_INIT=CODE      cuInit returns the code
 //   STANDIN_VERSION=N      the driver's version (13000)
 //   STANDIN_DEVICES=N      the number of devices (1)
+//   STANDIN_PEERS=1        devices access each other's memory
 //   STANDIN_MEMORY=BYTES   the memory of each device
 //   STANDIN_FAIL_COPY=N    the N-th copy is refused
 //   STANDIN_FAIL_ALLOC=N   the N-th allocation finds no memory

@@ -88,14 +88,8 @@ unsafe impl DeviceRuntime for Cuda {
                 unsafe { place.device.staging.send(place.stream, address(to), from.start, bytes) }
             }
             _ => {
-                let context = place.stream.context;
-                let _entered = context.enter()?;
-                // SAFETY: the caller's promise; the driver writes host bytes before the stream has passed the copy.
-                let code = unsafe {
-                    let copy = context.api().cuMemcpyDtoHAsync_v2;
-                    copy(to.start.cast(), address(from), bytes, place.stream.raw())
-                };
-                context.check(code, format_args!("copy {bytes} bytes to the host"))
+                // SAFETY: the caller's promise.
+                unsafe { place.device.staging.receive(place.stream, to.start, address(from), bytes) }
             }
         }
     }

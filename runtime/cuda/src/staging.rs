@@ -1,9 +1,10 @@
-//! Pinned buffers through which bytes of the host reach the device.
+//! Pinned buffers through which bytes pass between host and device.
 //!
-//! In: bytes of the host. Out: the same bytes, read when the function returns, and copied in the order of a stream. Copies
-//! from memory that is not pinned do not promise that: the driver may read it later where the device can access it. So
-//! every copy goes through pinned buffers, which a small copy fills in well under a microsecond and a large one in turns,
-//! the host filling one buffer while the device reads the other. Must not know tensors.
+//! In: bytes of one side. Out: the same bytes on the other, copied in the order of a stream. Bytes of the host are read when the
+//! function returns: copies from memory that is not pinned do not promise that, since the driver may read it later where the device
+//! can access it. So every copy to the device goes through pinned buffers, which a small copy fills in well under a microsecond and a
+//! large one in turns, the host filling one buffer while the device reads the other. A large copy to the host takes the same way back,
+//! since the driver's own copies to memory that is not pinned do not run beside the device's. Must not know tensors.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -75,6 +76,61 @@ impl Staging {
     }
 }
 
+impl Staging {
+    /// Copies bytes of the device to the host: a large copy is done when it returns, a small one when the stream has passed it.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    ///
+    /// # Safety
+    /// Both sides have as many bytes, and stay valid until the stream has passed the copy.
+    pub unsafe fn receive(
+        &self,
+        stream: &Stream,
+        to: *mut u8,
+        from: DeviceAddress,
+        bytes: usize,
+    ) -> Result<()> {
+        if bytes <= SMALL.0 {
+            // SAFETY: the caller's promise; the driver writes host bytes before the stream has passed the copy.
+            return unsafe { fetch(stream, to, from, bytes) };
+        }
+        let mut before: Option<(Buffer, usize, usize)> = None;
+        let (mut asked, mut result) = (0, Ok(()));
+        while result.is_ok() && (asked < bytes || before.is_some()) {
+            let part = (bytes - asked).min(LARGE.0);
+            let next = match part {
+                0 => None,
+                _ => take(stream, &self.large, LARGE).map_err(|error| result = Err(error)).ok(),
+            };
+            let next = next.map(|mut buffer| {
+                // SAFETY: the caller's promise; the buffer has as many bytes, and no copy uses it.
+                result = unsafe { fetch(stream, buffer.start.as_ptr(), from + asked as u64, part) };
+                buffer.last_use = stream.ticket();
+                (buffer, asked, part)
+            });
+            asked += part;
+            // The host empties one buffer while the device fills the other.
+            if let Some((buffer, start, part)) = std::mem::replace(&mut before, next) {
+                result = result.and(stream::wait(buffer.last_use));
+                if result.is_ok() {
+                    // SAFETY: the copy to the buffer has passed, and the host side has as many bytes from there on.
+                    unsafe { to.add(start).copy_from_nonoverlapping(buffer.start.as_ptr(), part) };
+                }
+                self.give_back(buffer);
+            }
+        }
+        if let Some((buffer, ..)) = before {
+            self.give_back(buffer);
+        }
+        result
+    }
+
+    fn give_back(&self, buffer: Buffer) {
+        self.large.lock().unwrap_or_else(PoisonError::into_inner).waiting.push_back(buffer);
+    }
+}
+
 /// A buffer that no copy uses: the oldest if its copy has passed, a new one, or the oldest after a wait.
 fn take(stream: &Stream, buffers: &Mutex<Buffers>, (bytes, most): (usize, usize)) -> Result<Buffer> {
     let oldest = {
@@ -103,4 +159,14 @@ unsafe fn copy(stream: &Stream, to: DeviceAddress, from: NonNull<u8>, bytes: usi
     // SAFETY: the caller's promise.
     let code = unsafe { (context.api().cuMemcpyHtoDAsync_v2)(to, from.as_ptr().cast(), bytes, stream.raw()) };
     context.check(code, format_args!("copy {bytes} bytes to the device"))
+}
+
+/// # Safety
+/// Both sides have as many bytes and stay valid until the stream has passed the copy.
+unsafe fn fetch(stream: &Stream, to: *mut u8, from: DeviceAddress, bytes: usize) -> Result<()> {
+    let context = stream.context;
+    let _entered = context.enter()?;
+    // SAFETY: the caller's promise.
+    let code = unsafe { (context.api().cuMemcpyDtoHAsync_v2)(to.cast(), from, bytes, stream.raw()) };
+    context.check(code, format_args!("copy {bytes} bytes to the host"))
 }

@@ -99,9 +99,9 @@ struct Report {
     const Counts &c = state.counts;
     size_t live = 0;
     for (Device &device : state.devices) live += device.blocks.size();
-    printf("STANDIN live=%zu allocations=%ld streams=%ld live_streams=%zu sent=%ld fetched=%ld launches=%ld refused=%ld graphs=%ld replays=%ld\n",
+    printf("STANDIN live=%zu allocations=%ld streams=%ld live_streams=%zu sent=%ld fetched=%ld launches=%ld refused=%ld graphs=%ld replays=%ld peers=%ld\n",
            live, c.allocations, c.streams, state.streams.size(), c.sent, c.fetched, c.launches, c.refused,
-           c.graphs, c.replays);
+           c.graphs, c.replays, c.peers);
     fflush(stdout);
   }
 } report;
@@ -178,9 +178,23 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   return refuse(kInvalidValue);
 }
 
+// Devices access each other's memory with STANDIN_PEERS=1.
 int cuDeviceCanAccessPeer(int *can, int device, int peer) {
-  *can = 0;
+  *can = device != peer && setting("STANDIN_PEERS", 0) != 0;
   return is_device(device) && is_device(peer) ? started() : kInvalidDevice;
+}
+
+int cuCtxEnablePeerAccess(void *peer, unsigned flags) {
+  if (const int code = ready()) return code;
+  if (!is_context(peer) || peer == entered.back()) return refuse(kInvalidContext);
+  if (flags != 0) return refuse(kInvalidValue);
+  static bool open[kMostDevices][kMostDevices];
+  bool &access = open[current_ordinal()][static_cast<Context *>(peer)->device];
+  if (access) return refuse(kPeerAccessAlreadyEnabled);
+  if (setting("STANDIN_PEERS", 0) == 0) return refuse(kPeerAccessUnsupported);
+  access = true;
+  ++state.counts.peers;
+  return kSuccess;
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device) {

@@ -27,6 +27,7 @@ enum Code {
   kInvalidImage = 200,
   kInvalidContext = 201,
   kNoBinaryForGpu = 209,
+  kPeerAccessUnsupported = 217,
   kInvalidPtx = 218,
   kUnsupportedPtxVersion = 222,
   kOperatingSystem = 304,
@@ -36,6 +37,7 @@ enum Code {
   kNotReady = 600,
   kIllegalAddress = 700,
   kLaunchOutOfResources = 701,
+  kPeerAccessAlreadyEnabled = 704,
   kPrimaryContextActive = 708,
   kIllegalInstruction = 715,
   kLaunchFailed = 719,
@@ -105,7 +107,7 @@ struct Context {
 };
 
 struct Counts {
-  long allocations, frees, streams, streams_gone, sent, fetched, launches, refused, graphs, replays;
+  long allocations, frees, streams, streams_gone, sent, fetched, launches, refused, graphs, replays, peers;
 };
 
 constexpr int kMostDevices = 8;

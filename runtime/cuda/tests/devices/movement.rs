@@ -55,7 +55,11 @@ fn sums_are_those_of_the_host_where_targets_overlap() {
 
 #[test]
 fn bytes_move_between_devices() {
-    done("peers", &[("STANDIN_DEVICES", "2")]);
+    let copied = done("peers", &[("STANDIN_DEVICES", "2")]);
+    assert!(copied.contains(" peers=0"), "{copied}");
+    // Direct access is requested where the machine has it, once.
+    let direct = done("peers", &[("STANDIN_DEVICES", "2"), ("STANDIN_PEERS", "1")]);
+    assert!(direct.contains(" peers=1"), "{direct}");
 }
 
 #[test]
