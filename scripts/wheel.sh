@@ -25,6 +25,11 @@ else
   pip target/wheels/opsmith-*.whl
 fi
 
+# The stand-ins for CUDA's driver and compiler, which a test of the workspace has built (`tests/users/tests/cuda.rs`).
+if [ -z "${OPSMITH_STAND_IN:-}" ] && [ -e "$root/target/tmp/cuda/libcuda.so.1" ]; then
+  export OPSMITH_STAND_IN=$root/target/tmp/cuda
+fi
+
 # Away from the checkout, so that the installed package is imported.
 cd "$environment"
 bin/python -X importtime -c "import opsmith" 2>&1 | tail -n 1

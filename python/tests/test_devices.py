@@ -1,8 +1,11 @@
-"""Devices of CUDA, which the module has on every machine: without a driver, they are an error that says so."""
+"""Devices of CUDA, which the module has on every machine: without a driver, they are an error that says so. With the folder of
+the stand-ins for driver and compiler in OPSMITH_STAND_IN (`tests/cuda`), tensors on devices are exchanged with others."""
 
 import os
 import subprocess
 import sys
+
+import pytest
 
 PROGRAM = """
 import opsmith
@@ -19,3 +22,50 @@ def test_a_missing_driver_is_named(tmp_path):
     variables = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", PROGRAM], env=variables, cwd=tmp_path, capture_output=True, text=True)
     assert "no CUDA driver was found" in run.stdout and "help: install NVIDIA's driver" in run.stdout, run.stdout + run.stderr
+
+
+EXCHANGE = """
+import gc, opsmith
+
+class Other:
+    # An array of another library, which knows one of the names.
+    def __init__(self, tensor):
+        self.tensor, self.streams = tensor, []
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, stream=None):
+        self.streams.append(stream)
+        return self.tensor.__dlpack__(stream=stream)
+
+x = opsmith.tensor([1.0, 2.0, 3.0]).to("cuda")
+y = opsmith.from_dlpack(x)
+assert y.device == x.device and y.data_ptr() == x.data_ptr()
+y.add_(1)
+assert x.tolist() == [2.0, 3.0, 4.0]
+
+other = Other(x)
+z = opsmith.from_dlpack(other)
+assert z.data_ptr() == x.data_ptr() and isinstance(other.streams[0], int) and other.streams[0] != 0
+assert opsmith.from_dlpack(other, copy=True).data_ptr() != x.data_ptr()
+address = x.data_ptr()
+del x, y, other
+gc.collect()
+assert z.data_ptr() == address and (z * 2).tolist() == [4.0, 6.0, 8.0]
+assert opsmith.asarray(z[1:]).tolist() == [3.0, 4.0]
+print("exchanged")
+"""
+
+
+@pytest.mark.skipif("OPSMITH_STAND_IN" not in os.environ, reason="OPSMITH_STAND_IN names no folder with the stand-ins for CUDA")
+def test_tensors_on_devices_are_exchanged_without_a_copy(tmp_path):
+    variables = {
+        **os.environ,
+        "LD_LIBRARY_PATH": os.environ["OPSMITH_STAND_IN"],
+        "OPSMITH_CACHE_DIR": str(tmp_path / "cache"),
+        "OPSMITH_CUDA_LIBRARIES": "off",
+    }
+    variables.pop("OPSMITH_NVRTC", None)
+    run = subprocess.run([sys.executable, "-c", EXCHANGE], env=variables, cwd=tmp_path, capture_output=True, text=True)
+    assert "exchanged" in run.stdout, run.stdout + run.stderr

@@ -102,7 +102,10 @@ impl Storage {
 
     #[cold]
     fn on_device(device: Device, bytes: usize) -> Result<Storage> {
-        let memory = DeviceMemory::new(device, bytes)?;
+        Storage::of_memory(DeviceMemory::new(device, bytes)?, bytes)
+    }
+
+    fn of_memory(memory: DeviceMemory, bytes: usize) -> Result<Storage> {
         let block = allocator::allocate(0).ok_or_else(|| out_of_memory(0))?;
         let data = memory.start();
         Ok(Self::with_header(block, bytes, data, Some(Box::new(memory))))
@@ -119,6 +122,24 @@ impl Storage {
         let block = allocator::allocate(0)
             .unwrap_or_else(|| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Header>()));
         Self::with_header(block, bytes, data, Some(Box::new(Keeper(owner))))
+    }
+
+    /// As [`Storage::external`], on a device: elements are in the device's memory.
+    ///
+    /// # Errors
+    /// As [`DeviceMemory::new`]; or if there is no memory for the header.
+    ///
+    /// # Safety
+    /// As [`DeviceMemory::external`]; the memory is aligned for the elements of tensors over it, and initialised.
+    pub unsafe fn external_on<T: Send + Sync + 'static>(
+        device: Device,
+        data: NonNull<u8>,
+        bytes: usize,
+        owner: T,
+    ) -> Result<Storage> {
+        // SAFETY: the caller's promise.
+        let memory = unsafe { DeviceMemory::external(device, data, bytes, owner)? };
+        Storage::of_memory(memory, bytes)
     }
 
     /// The device of the memory.

@@ -26,10 +26,11 @@ const LEVEL: i32 = 19;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  OPSMITH_CUDA_KEEP_TEXT=texts my-program
   opsmith cuda build texts -o kernels.images --arch sm_90,sm_100 --ptx compute_75
-      The program writes the text of each kernel that it loads; nvcc compiles them to machine code of two
-      architectures, and to PTX for all others from 7.5 on.
+      Compiles the texts that a program has written, to machine code of two architectures and to PTX for all
+      others from 7.5 on.
+  OPSMITH_CUDA_KEEP_TEXT=texts my-program
+      Writes the text of each kernel that the program loads.
   OPSMITH_CUDA_IMAGES=kernels.images my-program
       Loads machine code without a compiler; PTX where there is neither machine code nor NVRTC.
   OPSMITH_CUDA_EMBED=$PWD/kernels.images cargo build --release

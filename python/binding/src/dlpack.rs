@@ -2,13 +2,14 @@
 //!
 //! In: a tensor, or an object with `__dlpack__`. Out: a capsule with the tensor, which keeps its memory until the receiver is
 //! done with it; or a tensor over the other library's memory, which is given back when the last handle goes. Both versions of
-//! the structure are known: the first, and the one that says whether the memory may be written.
+//! the structure are known: the first, and the one that says whether the memory may be written. Memory of CUDA devices is taken over
+//! in the order of this thread's stream, which the other library is told; it is given back when the work that uses it is done.
 
 mod structures;
 
 use std::ffi::CStr;
 
-use opsmith_runtime::{Backend, DType, Tensor, Value};
+use opsmith_runtime::{Backend, DType, Device, Tensor, Value};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -249,10 +250,11 @@ pub fn import(object: &Bound<'_, PyAny>, device: Option<(i32, i32)>, copy: Optio
         Ok(method) => method.call0()?.extract()?,
         Err(_) => (1, 0),
     };
-    if !is_host(place.0) {
-        return Err(not_host(place.0, place.1));
-    }
     let named = PyDict::new(py);
+    if let Some(stream) = stream_of(py, place)? {
+        named.set_item("stream", stream)?;
+    }
+    let first = named.copy()?;
     named.set_item("max_version", VERSION)?;
     if let Some(device) = device {
         named.set_item("dl_device", device)?;
@@ -262,7 +264,9 @@ pub fn import(object: &Bound<'_, PyAny>, device: Option<(i32, i32)>, copy: Optio
     }
     // A library of the first version knows none of the names.
     let capsule = match object.call_method("__dlpack__", (), Some(&named)) {
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => object.call_method0("__dlpack__")?,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            object.call_method("__dlpack__", (), Some(&first))?
+        }
         found => found?,
     };
     let (received, tensor, flags) = take(&capsule)?;
@@ -280,16 +284,25 @@ pub fn import(object: &Bound<'_, PyAny>, device: Option<(i32, i32)>, copy: Optio
     Ok(shared)
 }
 
-/// Whether a kind of device has memory of the host, pinned or not.
-fn is_host(kind: i32) -> bool {
-    kind == 1 || kind == 3
+/// The device of a kind of memory: the host's, pinned or not, or CUDA's, its own or managed.
+fn device(kind: i32, number: i32) -> PyResult<Device> {
+    match (kind, u16::try_from(number)) {
+        (1 | 3, _) => Ok(Device::CPU),
+        (2 | 13, Ok(number)) => Ok(Device::cuda(number)),
+        _ => Err(PyBufferError::new_err(format!(
+            "memory of the device ({kind}, {number}) cannot be taken over\n  help: move the array to the host first"
+        ))),
+    }
 }
 
-#[cold]
-fn not_host(kind: i32, number: i32) -> PyErr {
-    PyBufferError::new_err(format!(
-        "memory of the device ({kind}, {number}) cannot be taken over\n  help: move the array to the host first"
-    ))
+/// The handle of this thread's stream on a device, with which a library makes its earlier work come first; none on the host.
+fn stream_of(py: Python<'_>, (kind, number): (i32, i32)) -> PyResult<Option<u64>> {
+    let device = device(kind, number)?;
+    if device == Device::CPU {
+        return Ok(None);
+    }
+    let work = opsmith_runtime::backend::Work::on(device).or_raise(py)?;
+    Ok(Some(work.queue().stream.0))
 }
 
 /// Takes the structure out of a capsule, which then says that it is used.
@@ -324,9 +337,7 @@ fn take(capsule: &Bound<'_, PyAny>) -> PyResult<(Received, *const DlTensor, u64)
 pub unsafe fn over(py: Python<'_>, owner: Received, tensor: *const DlTensor) -> PyResult<Tensor> {
     // SAFETY: the caller's structure is valid.
     let given = unsafe { &*tensor };
-    if !is_host(given.device.kind) {
-        return Err(not_host(given.device.kind, given.device.number));
-    }
+    let device = device(given.device.kind, given.device.number)?;
     let dtype = DType::ALL.into_iter().find(|dtype| data_type(*dtype) == given.dtype).ok_or_else(|| {
         PyTypeError::new_err(format!(
             "an element type of DLPack is not known: code {}, {} bits, {} lanes",
@@ -363,7 +374,8 @@ pub unsafe fn over(py: Python<'_>, owner: Received, tensor: *const DlTensor) -> 
     }
     let address = if is_empty { std::ptr::without_provenance_mut(16) } else { address };
     // SAFETY: the sizes and strides of the structure lead to elements inside the owner's memory.
-    let found = unsafe { construct::over(address, &sizes, &strides, dtype, owner) }.or_raise(py)?;
+    let found =
+        unsafe { construct::over_on(device, address, &sizes, &strides, dtype, owner) }.or_raise(py)?;
     check_truth_values(py, &found)?;
     Ok(found)
 }

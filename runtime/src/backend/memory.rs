@@ -3,6 +3,7 @@
 //! In: a device and a number of bytes. Out: a device address, which is released when the owner is dropped, in the order
 //! of the streams that use it. Must not know storages.
 
+use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
@@ -43,6 +44,8 @@ pub struct DeviceMemory {
     start: NonNull<u8>,
     bytes: usize,
     last_use: AtomicU64,
+    /// The owner of memory of other code.
+    owner: Option<Box<dyn Any + Send + Sync>>,
 }
 
 // SAFETY: the address is never dereferenced here, and the runtime accepts releases from any thread.
@@ -68,12 +71,34 @@ impl DeviceMemory {
         let bytes = bytes.max(1);
         let stream = runtime.stream(device.index)?;
         let start = runtime.allocate(device.index, bytes)?;
-        let mut memory = DeviceMemory { runtime, device, start, bytes, last_use: AtomicU64::new(0) };
+        let mut memory =
+            DeviceMemory { runtime, device, start, bytes, last_use: AtomicU64::new(0), owner: None };
         report(device, start, bytes as isize);
         // Earlier work of this stream may still use the memory, so the first use on another stream follows it.
         let first = runtime.ticket(Queue { device: device.index, stream })?;
         memory.last_use = AtomicU64::new(first.0);
         Ok(memory)
+    }
+
+    /// Memory of a device that an owner keeps alive, for instance that of an array received from another library. The owner is
+    /// dropped when the work that uses the memory is done, for which the last handle waits.
+    ///
+    /// # Errors
+    /// As [`DeviceMemory::new`].
+    ///
+    /// # Safety
+    /// While the owner lives, `start` is the address of `bytes` bytes in memory of the device, which no other code writes, and
+    /// work that this thread submits to its stream from now on comes after other code's use of them.
+    pub unsafe fn external(
+        device: Device,
+        start: NonNull<u8>,
+        bytes: usize,
+        owner: impl Send + Sync + 'static,
+    ) -> Result<DeviceMemory> {
+        let runtime = super::of(device)?;
+        let queue = Queue { device: device.index, stream: runtime.stream(device.index)? };
+        let last_use = AtomicU64::new(runtime.ticket(queue)?.0);
+        Ok(DeviceMemory { runtime, device, start, bytes, last_use, owner: Some(Box::new(owner)) })
     }
 
     /// The device of the memory.
@@ -112,6 +137,11 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            // A failure is that of the work, and reported where its results are read.
+            _ = self.runtime.wait(self.device.index, self.last_use());
+            return drop(owner);
+        }
         report(self.device, self.start, -(self.bytes as isize));
         // SAFETY: the memory came from this runtime with this number of bytes, and the owner had the last reference to
         // it.

@@ -88,6 +88,14 @@ impl Exchange {
         };
         let owner = Received::Versioned(head);
         // SAFETY: the structure lives while its owner does.
+        let kind = unsafe { (*tensor).device.kind };
+        if kind != 1 && kind != 3 {
+            return Err(PyBufferError::new_err(
+                "the object is on a device, and its library's functions in C say nothing of streams here\n  help: move it to the \
+                 host, or take it over by opsmith.from_dlpack",
+            ));
+        }
+        // SAFETY: the structure lives while its owner does.
         unsafe { dlpack::over(py, owner, tensor) }
     }
 

@@ -110,8 +110,8 @@ fn joined(mut kernels: Vec<ArchivedKernel>) -> Vec<ArchivedKernel> {
 
 /// Compresses bytes to the end of a file.
 fn store(file: &mut Vec<u8>, bytes: &[u8], compress: &Compress<'_>) -> Result<Stored> {
-    let stored = compress(bytes)
-        .map_err(|error| Error::io(format!("images cannot be compressed: {error}")))?;
+    let stored =
+        compress(bytes).map_err(|error| Error::io(format!("images cannot be compressed: {error}")))?;
     let start = file.len() as u64;
     file.extend_from_slice(&stored);
     Ok(Stored { start, stored: stored.len() as u64, bytes: bytes.len() as u64 })
