@@ -166,6 +166,7 @@ pub fn export(
     most: Option<(u32, u32)>,
     device: Option<(i32, i32)>,
     copy: Option<bool>,
+    stream: Option<i128>,
 ) -> PyResult<Py<PyAny>> {
     if tensor.requires_grad() {
         return Err(PyBufferError::new_err(
@@ -192,9 +193,11 @@ pub fn export(
         tensor = tensor_by_name(py, "clone", &[Value::Tensor(tensor)], &[])?;
     }
     if !tensor.is_on_host() {
-        // The receiver's stream knows nothing of ours, so ours is done first.
+        // The receiver's stream knows nothing of ours, so ours is done first, unless they are one or it asks for no order.
         let work = opsmith_runtime::backend::Work::on(tensor.device()).or_raise(py)?;
-        py.detach(|| work.wait()).or_raise(py)?;
+        if ![Some(-1), Some(i128::from(work.queue().stream.0))].contains(&stream) {
+            py.detach(|| work.wait()).or_raise(py)?;
+        }
     }
     // SAFETY: the structures are complete, and their owner is freed by the receiver or with the capsule.
     unsafe {

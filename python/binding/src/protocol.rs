@@ -178,8 +178,8 @@ impl PyTensor {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Py<PyAny>> {
-        _ = stream;
-        dlpack::export(py, &self.0, max_version, dl_device, copy)
+        let stream = stream.and_then(|stream| stream.extract().ok());
+        dlpack::export(py, &self.0, max_version, dl_device, copy, stream)
     }
 
     /// The kind and the number of the device, as DLPack has them.
