@@ -195,6 +195,10 @@ pub fn export(
     if !tensor.is_on_host() {
         // The receiver's stream knows nothing of ours, so ours is done first, unless they are one or it asks for no order.
         let work = opsmith_runtime::backend::Work::on(tensor.device()).or_raise(py)?;
+        if let Some(memory) = tensor.storage().device_memory() {
+            // Another thread may have used it last.
+            work.follow(memory.last_use()).or_raise(py)?;
+        }
         if ![Some(-1), Some(i128::from(work.queue().stream.0))].contains(&stream) {
             py.detach(|| work.wait()).or_raise(py)?;
         }
