@@ -116,7 +116,7 @@ const char *mismatch(const Problem &p) {
 struct Task {
   const void *addresses[3], *memory;
   void *target;
-  Problem *problem;
+  Problem problem;
   Part part;
   bool rounds;
   double alpha, beta;
@@ -142,7 +142,7 @@ int64_t place(const Tensor &tensor, int64_t number) {
 template <class E>
 void run_as(const Task &task) {
   using Sum = typename E::Sum;
-  const Problem &p = *task.problem;
+  const Problem &p = task.problem;
   const Convolution &c = p.convolution;
   const Tensor &target = task.part == kOutput ? p.output : task.part == kImage ? p.image : p.weight;
   std::vector<Sum> sums(static_cast<size_t>(count(target)), Sum(0));
@@ -197,13 +197,12 @@ void run(void *argument) {
   Task task;
   memcpy(&task, argument, sizeof task);
   if (task.memory != nullptr) memset(const_cast<void *>(task.memory), 0xEE, task.bytes);
-  switch (task.problem->image.type) {
+  switch (task.problem.image.type) {
     case kReal16: run_as<cublaslt::Half>(task); break;
     case kBrain16: run_as<cublaslt::Brain>(task); break;
     case kReal32: run_as<cublaslt::Same<float>>(task); break;
     default: run_as<cublaslt::Same<double>>(task);
   }
-  delete task.problem;
 }
 
 int propose(void *handle, void *x, void *w, void *c, void *y, int most, int *found, Proposal *proposals) {
@@ -249,7 +248,7 @@ int compute(Part part, void *handle, const void *alpha, void *xd, const void *x,
   const auto factor = [&](const void *number) { return is_double ? *static_cast<const double *>(number) : static_cast<double>(*static_cast<const float *>(number)); };
   const void *target = part == kOutput ? y : part == kImage ? x : w;
   const bool rounds = algorithm == kRounded && image->type == kReal32;
-  const Task task{{y, x, w}, needed > 0 ? memory : nullptr, const_cast<void *>(target), new Problem(problem), part, rounds, factor(alpha), factor(beta), needed};
+  const Task task{{y, x, w}, needed > 0 ? memory : nullptr, const_cast<void *>(target), problem, part, rounds, factor(alpha), factor(beta), needed};
   if (setting("STANDIN_CUDNN_LOG", 0) == 1) {
     printf("CONVOLUTION part=%d type=%d dims=%d groups=%d algorithm=%d beta=%g\n", part, image->type, convolution->dims, convolution->groups, algorithm, task.beta);
     fflush(stdout);

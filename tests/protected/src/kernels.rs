@@ -9,9 +9,12 @@ use opsmith_runtime::{Arg, Backend, DType, Device, Result, Tensor, Value};
 use crate::memory::Open;
 use crate::stream;
 
-/// Installs device kernels for every operator, for the dtypes with host kernels.
+/// Installs device kernels for every operator, for the dtypes with host kernels; others are compositions.
 pub fn install(ops: &[&'static OpDef]) {
     for op in ops {
+        for dtype in op.kernels.dtypes(crate::BACKEND).iter() {
+            op.kernels.replace(crate::BACKEND, dtype, None);
+        }
         for dtype in op.kernels.dtypes(Backend::Cpu).iter() {
             op.kernels.replace(crate::BACKEND, dtype, Some(KERNELS[dtype.index()]));
         }

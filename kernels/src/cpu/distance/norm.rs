@@ -152,39 +152,41 @@ impl Norm {
                 #[inline(always)]
                 |d| d / distance,
             ),
-            f64::INFINITY => {
-                // The distance that the caller has may be rounded; the difference that decided it is not.
-                let differences = a.iter().zip(b).map(|(&a, &b)| abs(a - b));
-                let largest = differences.fold(C::ZERO, maximum);
-                add_slopes(
-                    a,
-                    b,
-                    grad,
-                    sums,
-                    #[inline(always)]
-                    |d| if abs(d) == largest { sgn(d) } else { C::ZERO },
-                );
-            }
-            p => {
-                let exponent = C::of(p - 1.0);
-                add_slopes(
-                    a,
-                    b,
-                    grad,
-                    sums,
-                    #[inline(always)]
-                    |d| {
-                        // Below 1 the slope at equal columns is infinite; they contribute nothing.
-                        if p < 1.0 && d == C::ZERO {
-                            C::ZERO
-                        } else {
-                            sgn(d) * pow(abs(d) / distance, exponent)
-                        }
-                    },
-                );
-            }
+            f64::INFINITY => add_largest_slope(a, b, grad, sums),
+            p => add_powers(p, a, b, [distance, grad], sums),
         }
     }
+}
+
+#[inline(always)]
+fn add_largest_slope<C: Float>(a: &[C], b: &[C], grad: C, sums: &mut [C]) {
+    // The distance that the caller has may be rounded; the difference that decided it is not.
+    let differences = a.iter().zip(b).map(|(&a, &b)| abs(a - b));
+    let largest = differences.fold(C::ZERO, maximum);
+    add_slopes(
+        a,
+        b,
+        grad,
+        sums,
+        #[inline(always)]
+        |d| if abs(d) == largest { sgn(d) } else { C::ZERO },
+    );
+}
+
+#[inline(always)]
+fn add_powers<C: Float>(p: f64, a: &[C], b: &[C], [distance, grad]: [C; 2], sums: &mut [C]) {
+    let exponent = C::of(p - 1.0);
+    add_slopes(
+        a,
+        b,
+        grad,
+        sums,
+        #[inline(always)]
+        |d| {
+            // Below 1 the slope at equal columns is infinite; they contribute nothing.
+            if p < 1.0 && d == C::ZERO { C::ZERO } else { sgn(d) * pow(abs(d) / distance, exponent) }
+        },
+    );
 }
 
 /// Adds the slope of each difference, times a gradient.

@@ -268,19 +268,22 @@ pub fn embedding_bag_dense_backward<T: Element<Compute: Ordered>>(
             let divisor = T::Compute::from_scalar(Scalar::Int(in_bag * uses));
             let weight = factors.as_ref().map_or(T::Compute::ONE, |factors| factors[at]);
             let factor = Arithmetic::div(weight, divisor);
-            let sums = &mut sums[index as usize * width_..][..width_];
-            let grads = &grads[bag * width_..][..width_];
-            simd::widest_over::<T, _>(
-                #[inline(always)]
-                || {
-                    for (sum, grad) in sums.iter_mut().zip(grads) {
-                        *sum = Arithmetic::add(*sum, Arithmetic::mul(factor, grad.to_compute()));
-                    }
-                },
-            );
+            add_row(&mut sums[index as usize * width_..][..width_], &grads[bag * width_..][..width_], factor);
         }
     }
     out.write(sums.into_iter().map(T::from_compute))
+}
+
+/// Adds the elements of a row, times a factor.
+fn add_row<T: Element<Compute: Arithmetic>>(sums: &mut [T::Compute], row: &[T], factor: T::Compute) {
+    simd::widest_over::<T, _>(
+        #[inline(always)]
+        || {
+            for (sum, element) in sums.iter_mut().zip(row) {
+                *sum = Arithmetic::add(*sum, Arithmetic::mul(factor, element.to_compute()));
+            }
+        },
+    );
 }
 
 /// The gradient of [`embedding_bag`] for `per_sample_weights`: of each index' row and its bag's

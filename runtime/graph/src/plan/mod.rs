@@ -4,6 +4,7 @@
 //! runs without allocating. A tensor of the plan lies in the arena, in a constant, or in memory that changes from run
 //! to run (an input's, an output's); only tensors of the last kind are updated before a run.
 
+mod arena;
 pub(crate) mod bind;
 mod chains;
 pub(crate) mod fusion;
@@ -18,9 +19,6 @@ pub(crate) mod tiles;
 mod times;
 pub(crate) mod verify;
 
-use std::collections::HashMap;
-
-use opsmith_runtime::DType;
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
@@ -36,6 +34,7 @@ use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
 use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, TensorId};
+use arena::InArenas;
 use bind::{Bound, argument};
 use chains::Links;
 use fusion::{Fusion, Group};
@@ -183,30 +182,6 @@ impl Plan {
         builder.plan.records = Records::of(graph, &builder.plan);
         builder.plan.let_go();
         Ok(builder.plan)
-    }
-}
-
-/// The tensors in arenas, by device and offset in bytes: those that follow each other in the same memory with one layout are one
-/// handle, so that a run reads few of them again and again.
-#[derive(Default)]
-struct InArenas(HashMap<(Device, i64), usize>);
-
-impl InArenas {
-    /// The handle of a tensor of this layout and dtype that is in a plan's list, else a new one, which is the next of the list.
-    fn tensor(
-        &mut self,
-        device: Device,
-        layout: Layout,
-        dtype: DType,
-        tensors: &[Tensor],
-        new: impl FnOnce(Layout) -> Tensor,
-    ) -> Tensor {
-        let place = layout.offset.wrapping_mul(dtype.size() as i64);
-        let before = self.0.insert((device, place), tensors.len()).map(|number| &tensors[number]);
-        match before {
-            Some(tensor) if tensor.dtype() == dtype && *tensor.layout() == layout => tensor.clone(),
-            _ => new(layout),
-        }
     }
 }
 
