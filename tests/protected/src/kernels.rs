@@ -12,10 +12,10 @@ use crate::stream;
 /// Installs device kernels for every operator, for the dtypes with host kernels; others are compositions.
 pub fn install(ops: &[&'static OpDef]) {
     for op in ops {
-        for dtype in op.kernels.dtypes(crate::BACKEND).iter() {
-            op.kernels.replace(crate::BACKEND, dtype, None);
-        }
-        for dtype in op.kernels.dtypes(Backend::Cpu).iter() {
+        let of_host = op.kernels.dtypes(Backend::Cpu);
+        let others = op.kernels.dtypes(crate::BACKEND).iter().filter(|dtype| !of_host.contains(*dtype));
+        others.for_each(|dtype| _ = op.kernels.replace(crate::BACKEND, dtype, None));
+        for dtype in of_host.iter() {
             op.kernels.replace(crate::BACKEND, dtype, Some(KERNELS[dtype.index()]));
         }
     }
