@@ -231,7 +231,7 @@ fn texts_are_completed() {
 
 /// With the compiler that `OPSMITH_NVCC` names, of CUDA 13.
 #[test]
-#[ignore = "needs nvcc, named in OPSMITH_NVCC; no device"]
+#[ignore = "needs nvcc, which `.ci/run` installs before it calls it"]
 fn the_real_compiler_makes_an_archive() {
     let texts = texts("real");
     let file = texts.join("kernels.images").display().to_string();

@@ -108,7 +108,7 @@ fn calls_at_which_operators_are_easily_wrong_give_what_was_recorded() {
 
 /// All recorded calls, of the folders that `OPSMITH_PARITY` names, or of those beside the project.
 #[test]
-#[ignore = "takes an hour"]
+#[ignore = "compiles a kernel for each of thousands of calls: about an hour; called by hand"]
 fn all_recorded_calls_give_the_recorded_results() {
     let shared = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name);
     let folders: Vec<PathBuf> = match std::env::var_os("OPSMITH_PARITY") {

@@ -81,7 +81,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 18] = [
+    const OTHERS: [&str; 19] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -98,6 +98,7 @@ mod tests {
         "singular::PASSES",
         "plan::MOST_PASSES",
         "sampler::PLACES",
+        "sampler::EXACT",
         "side_by_side::TAPS",
         "sort::SORTED",
     ];

@@ -3,7 +3,7 @@
 //! In: a tensor, or an object with `__dlpack__`. Out: a capsule with the tensor, which keeps its memory until the receiver is
 //! done with it; or a tensor over the other library's memory, which is given back when the last handle goes. Both versions of
 //! the structure are known: the first, and the one that says whether the memory may be written. Memory of CUDA devices is taken over
-//! in the order of this thread's stream, which the other library is told; it is given back when the work that uses it is done.
+//! in the order of this thread's stream, an argument of the other library; it is given back when the work that uses it is done.
 
 mod structures;
 

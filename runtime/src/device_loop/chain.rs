@@ -207,7 +207,7 @@ fn program_of(links: &[ChainLink], stored: &[usize], dtypes: &[DType]) -> &'stat
     program
 }
 
-/// Numbers that are equal for equal texts alone: sources are told apart by their addresses.
+/// Numbers that are equal for equal texts alone: a source is identified by its address.
 fn key_of(links: &[ChainLink], stored: &[usize], dtypes: &[DType]) -> Vec<u64> {
     let mut key = vec![links.len() as u64, stored.len() as u64];
     key.extend(stored.iter().map(|link| *link as u64));

@@ -92,7 +92,7 @@ fn every_form_agrees_with_the_host() {
 
 /// All dtypes, for the texts of all kernels too (`scripts/cuda-images`).
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "compiles each kernel for every dtype: minutes; `scripts/cuda-images` calls it"]
 fn every_form_in_every_dtype_agrees_with_the_host() {
     done("dtypes");
 }

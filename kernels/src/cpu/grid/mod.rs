@@ -216,6 +216,16 @@ mod tests {
             .collect()
     }
 
+    /// In single precision, the last place of a longer line would be rounded to the one behind it.
+    #[test]
+    fn lines_whose_places_are_not_exact_are_read_place_by_place() {
+        let of_width = |width: i64| {
+            let sampler = Sampler::new(&[1, 1, 1, width], &[1, 1, 1, 2], &[1, 1, 1, 1], (0, 0, true));
+            sampler.unwrap().side_by_side().is_some()
+        };
+        assert!(of_width(1 << 24) && !of_width((1 << 24) + 1));
+    }
+
     #[test]
     fn shapes_and_modes_are_checked() {
         let (image, grid) = (Array::<f32>::zeros(&[1, 1, 2, 2]), Array::<f32>::zeros(&[1, 1, 1, 2]));

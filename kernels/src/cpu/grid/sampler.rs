@@ -13,6 +13,9 @@ use crate::cpu::strides::expect_operand;
 /// Places of one channel that take a few microseconds.
 const PLACES: usize = 1 << 7;
 
+/// Integers up to this one are exact in single precision.
+const EXACT: i64 = 1 << 24;
+
 /// A weight and its derivatives, by order; those of higher orders are zero.
 type Slopes<T> = [Rounded<T>; 4];
 
@@ -163,7 +166,9 @@ impl Sampler {
 
     /// How numbers become positions down and across, if places can be read side by side: neither bicubic nor mirrored.
     pub fn side_by_side(&self) -> Option<[Along; 2]> {
-        let is_small = self.size[0].saturating_mul(self.size[1]) <= i64::from(i32::MAX);
+        // Larger numbers of elements are not exact in single precision, or places no `i32`.
+        let is_small = self.size.iter().all(|&size| size <= EXACT)
+            && self.size[0].saturating_mul(self.size[1]) <= i64::from(i32::MAX);
         let is_simple = self.interpolation != Interpolation::Bicubic && self.outside != Outside::Mirror;
         (is_small && is_simple).then(|| {
             self.size.map(|size| Along {

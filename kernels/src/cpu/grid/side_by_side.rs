@@ -96,10 +96,9 @@ pub(super) fn sample<T: Element<Compute: Float>>(
                 || {
                     let reads = Reads::new(along, numbers);
                     for channel in 0..sampler.channels {
-                        let place = sampler.plane(sample, channel) + first;
+                        let start = target.at((sampler.plane(sample, channel) + first) as i64);
                         // SAFETY: the places of a plane lie in `out`, and each block of them has one thread.
-                        let target =
-                            unsafe { std::slice::from_raw_parts_mut(target.at(place as i64), count) };
+                        let target = unsafe { std::slice::from_raw_parts_mut(start, count) };
                         reads.read(&images[sampler.image(sample, channel)..][..sampler.area()], target);
                     }
                 },

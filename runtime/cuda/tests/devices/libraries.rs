@@ -66,7 +66,7 @@ fn a_library_that_does_not_fit_is_not_used() {
     let nowhere = ("PATH", "/nonexistent");
     let reason = (REASON, "it is of CUDA 14.0, newer than the driver, which is of CUDA 13");
     finished("library_refused", &STAND_INS, &[newer, nowhere, reason]);
-    // By the loader, a library that cannot be opened is as good as none; in a folder the reason is told.
+    // By the loader, a library that cannot be opened is as good as none; the error has the reason for one in a folder.
     let environment = empty("cublaslt-old");
     fs::create_dir_all(environment.join("lib64")).unwrap();
     fs::copy(STAND_INS.join("libcublasLt.so"), environment.join("lib64/libcublasLt.so.12")).unwrap();
