@@ -90,8 +90,12 @@ static int read_image(const void *image, int file) {
 }
 
 static int load(LoadedModule **made, const void *image) {
+  // The loader takes a name that it has seen for the library that it has, even where that one's file is gone, and names of
+  // `mkstemp` repeat: they are made of the clock's nanoseconds.
+  static unsigned long number = 0;
   const char *folder = getenv("TMPDIR");
-  std::string path = std::string(folder != nullptr ? folder : "/tmp") + "/standin-XXXXXX";
+  std::string path = std::string(folder != nullptr ? folder : "/tmp") + "/standin-" + std::to_string(getpid()) + "-" +
+                     std::to_string(number++) + "-XXXXXX";
   const int file = mkstemp(path.data());
   if (file < 0) return kOperatingSystem;
   int code = read_image(image, file);
