@@ -142,3 +142,37 @@ fn the_stock_spec_and_wrong_usage() {
         "internal  documentation",
     ]);
 }
+
+/// Each rule in the section of the changelog about the stock spec, with the names after it.
+fn listed_changes(changelog: &str) -> Vec<(&str, Vec<&str>)> {
+    let (_, rest) = changelog.split_once("that `opsmith diff` calls breaking\n").expect("the section");
+    let section = rest.split("\n### ").next().unwrap();
+    let quoted = |item| str::split(item, '`').skip(1).step_by(2).collect::<Vec<_>>();
+    section.split("\n- ").skip(1).map(quoted).map(|words| (words[0], words[1..].to_vec())).collect()
+}
+
+#[test]
+fn breaking_changes_of_the_stock_spec_are_in_the_changelog() {
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let scratch = Scratch::new("changelog");
+    let packed = root.join("cli/tests/data/ops-of-2026-11-21.yaml.zst");
+    let old = zstd::decode_all(std::fs::File::open(packed).unwrap()).unwrap();
+    let old = scratch.write("ops.yaml", std::str::from_utf8(&old).unwrap());
+    let now = root.join("ops.yaml");
+    let diff: Value =
+        serde_json::from_str(&opsmith(&["diff", "--format", "json", &old, now.to_str().unwrap()]).stdout)
+            .unwrap();
+    let changelog = std::fs::read_to_string(root.join("CHANGELOG.md")).unwrap();
+    let listed = listed_changes(&changelog);
+    let mut missing = Vec::new();
+    let mut breaking = 0;
+    for change in diff["changes"].as_array().unwrap().iter().filter(|change| change["class"] == "breaking") {
+        breaking += 1;
+        let (rule, name) = (change["rule"].as_str().unwrap(), change["name"].as_str().unwrap());
+        if !listed.iter().any(|(of, names)| *of == rule && names.contains(&name)) {
+            missing.push(format!("{rule}, {name}: {}", change["what"]));
+        }
+    }
+    assert!(breaking > 100, "{breaking} changes");
+    assert!(missing.is_empty(), "not in CHANGELOG.md:\n{}", missing.join("\n"));
+}

@@ -133,8 +133,8 @@ fn argument(op: &Op, old: &Arg, new: &Arg, changes: &mut Changes) {
         push("implementation", format!("the number `{name}` is {how}"), None);
     }
     if old.number != new.number {
-        let word = |number: Option<NumberUse>| number.map_or("as numbers are", NumberUse::word);
-        push("constraint-changed", format!("the number `{name}` is {}", word(new.number)), None);
+        let what = format!("the number `{name}` {}", relation(new.number));
+        push("constraint-changed", what, None);
     }
     if old.value != new.value {
         let rule = if new.value == ValueUse::None { "implementation" } else { "value-dependence-changed" };
@@ -298,5 +298,27 @@ fn results(old: &Op, new: &Op, changes: &mut Changes) {
             }
             _ => {}
         }
+    }
+}
+
+/// The relation of a number to the elements, with its word of the key `numbers`.
+fn relation(number: Option<NumberUse>) -> String {
+    let effect = match number {
+        None => return "has no relation to the elements any more (key `numbers`)".to_owned(),
+        Some(NumberUse::Free) => "takes part in the promotion of dtypes, or is no element",
+        Some(NumberUse::Computed) => "must be one that the dtype of the computation holds",
+        Some(NumberUse::Held) => "must be one that the elements' dtype holds",
+        Some(NumberUse::Real) => "must be real",
+        Some(NumberUse::Alike) => "must be one that the elements' dtype holds, and of no higher category",
+        Some(NumberUse::Lower) => {
+            "is a lower bound, and must not be above all that the elements' dtype holds"
+        }
+        Some(NumberUse::Upper) => {
+            "is an upper bound, and must not be below all that the elements' dtype holds"
+        }
+    };
+    match number.map_or("", NumberUse::word) {
+        "" => effect.to_owned(),
+        word => format!("{effect} (`{word}`)"),
     }
 }
