@@ -35,7 +35,8 @@ fn inputs(rows: i64) -> Vec<Tensor> {
 }
 
 pub fn composed() {
-    let specs = inputs(5).iter().enumerate().map(|(number, input)| {
+    let five = inputs(5);
+    let specs = five.iter().enumerate().map(|(number, input)| {
         let first = if number == 0 { "rows".into() } else { input.shape()[0].into() };
         let others = input.shape()[1..].iter().map(|size| (*size).into());
         InputSpec::new(DType::F32, std::iter::once(first).chain(others).collect::<Vec<_>>()).on(DEVICE)
