@@ -21,7 +21,7 @@ const APART: [(&str, usize, &str); 3] = [
     ),
     (
         "convolution.default",
-        12,
+        6,
         "sums of float16 are rounded once, the recorded ones, which the host repeats, at each step",
     ),
     (
@@ -56,6 +56,9 @@ fn calls() {
         match APART.iter().find(|(apart, ..)| apart == name) {
             Some((_, most, reason)) if report.failures.len() <= *most => {
                 println!("{name}: {} of {} calls differ: {reason}", report.failures.len(), report.total);
+                if std::env::var_os("OPSMITH_OPERATORS").is_some() {
+                    println!("{report}");
+                }
             }
             _ if report.failures.is_empty() => {}
             _ => failures.push(report.to_string()),

@@ -13,10 +13,10 @@ use opsmith_runtime::{Error, Result};
 pub enum ImageTarget {
     /// Machine code of an architecture: `sm_90`.
     Cubin(c_int),
-    /// PTX, text for the driver's own compiler: `compute_75`.
-    Ptx(c_int),
     /// Machine code with the features that one architecture alone has: `sm_90a`.
     CubinOfOne(c_int),
+    /// PTX, text for the driver's own compiler: `compute_75`.
+    Ptx(c_int),
     /// PTX with such features: `compute_90a`.
     PtxOfOne(c_int),
 }
