@@ -13,7 +13,7 @@ use opsmith_tests::parity::{Selection, overloads, run_overload};
 const FOLDER: &str = "OPSMITH_CUDA_PARITY";
 
 /// Overloads of which some calls have other results on devices, with the number of these at most and the reason.
-const APART: [(&str, usize, &str); 3] = [
+const APART: [(&str, usize, &str); 2] = [
     (
         "as_strided.default",
         1,
@@ -23,11 +23,6 @@ const APART: [(&str, usize, &str); 3] = [
         "convolution.default",
         6,
         "sums of float16 are rounded once, the recorded ones, which the host repeats, at each step",
-    ),
-    (
-        "pow.Tensor_Tensor",
-        2,
-        "the logarithm of a complex number in single precision is rounded, as C's cpowf does",
     ),
 ];
 
