@@ -59,16 +59,18 @@ fn an_archive_is_built_listed_and_verified() {
     let texts = texts("built");
     let file = texts.join("kernels.images").display().to_string();
     let texts = texts.display().to_string();
-    let targets = ["--arch", "sm_90,sm_80", "--ptx", "compute_75"];
+    let targets = ["--arch", "sm_90,sm_90a,sm_80", "--ptx", "compute_75"];
     let run =
         by_nvrtc(&[&["build", &texts, "-o", &file, "--compiler", "nvrtc", "--list"], &targets[..]].concat());
     run.assert_parts(&[
         "other (SCALE(3)): sm_80, ",
         "other (SCALE(3)): sm_90, ",
+        "other (SCALE(3)): sm_90a, ",
         "other (SCALE(3)): compute_75, ",
         "scale.cuh (SCALE(2)): sm_80, ",
         "kernels.images: 2 kernels by NVRTC 13.0 in ",
         "sm_80: 2 images, ",
+        "sm_90a: 2 images, ",
         "compute_75: 2 images, ",
         " compressed",
     ]);
@@ -132,6 +134,10 @@ fn mistakes_of_a_call_are_named() {
     fails(&build(&texts, &nvcc), 2, &["OPSMITH_NVCC names `/nonexistent/nvcc`, which is no program"]);
     let old = ["--arch", "sm_70", "--compiler", "nvrtc"];
     fails(&build(&texts, &old), 2, &["NVRTC 13.0 does not know sm_70: it knows sm_75, sm_80, "]);
+    let exact = ["--arch", "sm_75a", "--compiler", "nvrtc"];
+    fails(&build(&texts, &exact), 2, &["`sm_75a` is no architecture", "sm_90a for code with features"]);
+    let exact = ["--arch", "sm_99a", "--compiler", "nvrtc"];
+    fails(&build(&texts, &exact), 2, &["NVRTC 13.0 does not know sm_99a: it knows sm_75, sm_80, "]);
     let write = ["--arch", "sm_90", "--compiler", "nvrtc"];
     fails(&build(&texts, &write), 2, &["cannot write /nonexistent/a"]);
 }
@@ -237,7 +243,7 @@ fn the_real_compiler_makes_an_archive() {
     let file = texts.join("kernels.images").display().to_string();
     let all = texts.display().to_string();
     let build =
-        ["cuda", "build", &all, "-o", &file, "--arch", "sm_90,sm_120", "--ptx", "compute_75", "--list"];
+        ["cuda", "build", &all, "-o", &file, "--arch", "sm_90,sm_90a,sm_120", "--ptx", "compute_75", "--list"];
     let run = opsmith_with(&[], &build);
     run.assert_parts(&[
         "scale.cuh (SCALE(2)): sm_90, ",

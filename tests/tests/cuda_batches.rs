@@ -3,7 +3,6 @@
 //! Each part is done in a process of its own, as in `cuda.rs`; the driver's stand-in prints the number of launches at its end.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::LazyLock;
 
 use opsmith::runtime::in_batches;
@@ -12,14 +11,9 @@ use opsmith_graph::Graph;
 use opsmith_nn::optim::{
     AdagradConfig, Adam, AdamConfig, AdamWConfig, Optimizer, RmsPropConfig, SgdConfig, UpdateRule,
 };
+use opsmith_stand_in::process::{self, Part, StandIns};
 
 const DEVICE: Device = Device::cuda(0);
-
-/// The variable that names the part of a process.
-const PART: &str = "OPSMITH_CUDA_BATCHES";
-
-/// A name and the work of a process.
-type Part = (&'static str, fn());
 
 const PARTS: &[Part] = &[
     ("random", random),
@@ -33,38 +27,19 @@ const PARTS: &[Part] = &[
 
 #[test]
 fn worker() {
-    let Ok(name) = std::env::var(PART) else { return };
-    let (_, part) = PARTS.iter().find(|(known, _)| *known == name).expect("a part of that name");
-    part();
-    println!("DONE {name}");
+    process::work(PARTS);
 }
 
 /// The output of a part, which succeeds without a request that the driver refuses.
 #[track_caller]
 fn done(part: &str) -> String {
-    static STAND_IN: LazyLock<std::path::PathBuf> = LazyLock::new(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-batches");
-        opsmith_stand_in::driver(&folder);
-        opsmith_stand_in::nvrtc(&folder);
-        folder
-    });
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
-    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
-        command.env("LD_LIBRARY_PATH", &*STAND_IN).env("OPSMITH_CACHE_DIR", STAND_IN.join("cache"));
-        command.env_remove("OPSMITH_NVRTC").env("OPSMITH_CUDA_LIBRARIES", "off");
-    }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains(&format!("DONE {part}")), "{part}: {text}\n{said}");
-    assert!(!text.contains("STANDIN live=") || text.contains(" refused=0"), "{part}: {text}\n{said}");
-    text
+    static STAND_INS: LazyLock<StandIns> =
+        LazyLock::new(|| StandIns::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-batches"), "off"));
+    STAND_INS.done_strictly(part, &[])
 }
 
 fn launches(text: &str) -> Option<i64> {
-    let count = text.split(' ').find_map(|word| word.strip_prefix("launches="))?;
-    Some(count.parse().unwrap())
+    process::counted(text, "launches")
 }
 
 fn numbers(shape: &[i64], seed: u64) -> Tensor {

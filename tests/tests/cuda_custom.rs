@@ -1,73 +1,56 @@
 //! Custom kernels among operators on CUDA devices, where there is none: `tests/cuda` stands in for the driver and for NVRTC.
 //! Each part runs in a process of its own, which finds them as it would find the real ones.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use opsmith::{DType, Device, Result, Tensor, TensorOps};
 use opsmith_aot::{AttrType, Declaration, Operator};
 use opsmith_runtime::Backend;
+use opsmith_stand_in::process::{self, Part, StandIns};
 
 const DEVICE: Device = Device::cuda(0);
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/include");
 
-/// The variable that tells a process its part.
-const PART: &str = "OPSMITH_CUDA_CUSTOM_PART";
 /// The variable that tells it the library of kernels.
 const KERNELS: &str = "OPSMITH_CUDA_CUSTOM_KERNELS";
 
-/// One part of the work.
-type Part = fn() -> Result<()>;
-
 /// Every part, by name.
-const PARTS: [(&str, Part); 4] =
-    [("chain", chain), ("threads", threads), ("failures", failures), ("illegal", illegal)];
+const PARTS: [Part; 4] = [
+    ("chain", || chain().unwrap()),
+    ("threads", || threads().unwrap()),
+    ("failures", || failures().unwrap()),
+    ("illegal", || illegal().unwrap()),
+];
 
 /// The process started by the tests below.
 #[test]
 fn worker() {
-    if let Ok(name) = std::env::var(PART) {
-        let (_, part) = PARTS.iter().find(|(part, _)| *part == name).expect("a part of that name");
-        part().unwrap_or_else(|error| panic!("{error}"));
-        println!("DONE {name}");
-    }
+    process::work(&PARTS);
 }
 
-/// The folder with the stand-ins and the kernels for them.
-static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-custom");
-    opsmith_stand_in::driver(&folder);
-    opsmith_stand_in::nvrtc(&folder);
-    let driver = folder.join("libcuda.so").display().to_string();
-    opsmith_stand_in::compile("kernels.cc", &folder.join("kernels.so"), &["-I", INCLUDE, &driver]);
-    folder
+/// The stand-ins, and the kernels for them.
+static STAND_INS: LazyLock<StandIns> = LazyLock::new(|| {
+    let stand_ins = StandIns::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-custom"), "off");
+    let driver = stand_ins.folder.join("libcuda.so").display().to_string();
+    let library = stand_ins.folder.join("kernels.so");
+    opsmith_stand_in::compile("kernels.cc", &library, &["-I", INCLUDE, &driver]);
+    stand_ins
 });
 
 /// Runs a part, and returns its output.
 #[track_caller]
 fn done(part: &str, variables: &[(&str, &str)]) -> String {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
-    command.env("LD_LIBRARY_PATH", &*STAND_IN).env(KERNELS, STAND_IN.join("kernels.so"));
-    command.env("OPSMITH_CUDA_LIBRARIES", "off");
-    command.env("OPSMITH_CACHE_DIR", STAND_IN.join(format!("cache-{part}")));
-    for variable in ["OPSMITH_NVRTC", "OPSMITH_CHECK", "OPSMITH_AOT_SANDBOX", "OPSMITH_CUDA_SYNC"] {
-        command.env_remove(variable);
-    }
-    let output = command.envs(variables.iter().copied()).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains(&format!("DONE {part}")), "{text}\n{said}");
-    text
+    let (library, cache) =
+        (STAND_INS.folder.join("kernels.so"), STAND_INS.folder.join(format!("cache-{part}")));
+    let own = [(KERNELS, library.to_str().unwrap()), ("OPSMITH_CACHE_DIR", cache.to_str().unwrap())];
+    STAND_INS.done(part, &[&own, variables].concat())
 }
 
 /// A count that the stand-in printed when the process ended.
 #[track_caller]
 fn count(text: &str, name: &str) -> usize {
-    let line = text.lines().find(|line| line.contains("STANDIN ")).unwrap_or_else(|| panic!("{text}"));
-    let found = line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-    found.unwrap_or_else(|| panic!("{line}")).parse().unwrap()
+    process::counted(text, name).unwrap_or_else(|| panic!("no {name} in {text}")) as usize
 }
 
 #[test]

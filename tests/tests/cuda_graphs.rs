@@ -5,20 +5,15 @@
 
 mod cuda_graphs_work;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::LazyLock;
 
+use cuda_graphs_work::composed::composed;
 use cuda_graphs_work::fused::{conversions, launched, patterns, random_programs};
 use cuda_graphs_work::recorded::{
     costs, failures, lost, reasons, replayed, threads, training, transfers, working_memory,
 };
-
-/// The variable that names the part of a process.
-const PART: &str = "OPSMITH_CUDA_GRAPHS";
-
-/// A name and the work of a process.
-type Part = (&'static str, fn());
+use opsmith_stand_in::process::{self, Part, StandIns, counted};
 
 const PARTS: &[Part] = &[
     ("patterns", patterns),
@@ -26,6 +21,7 @@ const PARTS: &[Part] = &[
     ("separate", || launched(false)),
     ("fused", || launched(true)),
     ("conversions", conversions),
+    ("composed", composed),
     ("replayed", replayed),
     ("single", || training(false)),
     ("recorded", || training(true)),
@@ -40,49 +36,16 @@ const PARTS: &[Part] = &[
 
 #[test]
 fn worker() {
-    let Ok(name) = std::env::var(PART) else { return };
-    let (_, part) = PARTS.iter().find(|(known, _)| *known == name).expect("a part of that name");
-    part();
-    println!("DONE {name}");
+    process::work(PARTS);
 }
 
-static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-graphs");
-    opsmith_stand_in::driver(&folder);
-    opsmith_stand_in::nvrtc(&folder);
-    folder
-});
+static STAND_INS: LazyLock<StandIns> =
+    LazyLock::new(|| StandIns::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-graphs"), "off"));
 
-/// The output of a part, which succeeds.
-#[track_caller]
-fn done(part: &str, variables: &[(&str, &str)]) -> String {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
-    command.envs(variables.iter().copied());
-    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
-        command.env("LD_LIBRARY_PATH", &*STAND_IN).env("OPSMITH_CACHE_DIR", STAND_IN.join("cache"));
-        command.env_remove("OPSMITH_NVRTC").env("OPSMITH_CUDA_LIBRARIES", "off");
-    }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains(&format!("DONE {part}")), "{part}: {text}\n{said}");
-    text
-}
-
-/// A count that the driver's stand-in prints; `None` on a real device.
-fn counted(text: &str, name: &str) -> Option<i64> {
-    let report = text.lines().find(|line| line.contains("STANDIN live="))?;
-    let count = report.split(' ').find_map(|word| word.strip_prefix(&format!("{name}=")))?;
-    Some(count.parse().unwrap())
-}
-
-/// As [`done`], where the driver refuses nothing.
+/// The output of a part, which succeeds without a request that the driver refuses.
 #[track_caller]
 fn done_strictly(part: &str) -> String {
-    let text = done(part, &[("STANDIN_DEVICES", "2")]);
-    assert!(counted(&text, "refused").is_none_or(|refused| refused == 0), "{text}");
-    text
+    STAND_INS.done_strictly(part, &[("STANDIN_DEVICES", "2")])
 }
 
 #[test]
@@ -93,6 +56,12 @@ fn chains_of_calls_are_one_kernel() {
 #[test]
 fn conversions_join_chains() {
     done_strictly("conversions");
+}
+
+#[test]
+fn a_product_and_its_activation_are_one_request_to_the_library() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-graphs-library");
+    StandIns::new(folder, "cublaslt").done_strictly("composed", &[]);
 }
 
 #[test]
@@ -149,13 +118,13 @@ fn errors_of_recorded_work_arrive() {
 
 #[test]
 fn a_lost_context_is_an_error() {
-    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
-        done("lost", &[]);
+    if !process::on_device() {
+        STAND_INS.done("lost", &[]);
     }
 }
 
 #[test]
 #[ignore = "prints times"]
 fn costs_of_runs() {
-    println!("{}", done("costs", &[]));
+    println!("{}", STAND_INS.done("costs", &[]));
 }

@@ -2,47 +2,32 @@
 //! numbers. The stand-ins of driver and compiler run them (`tests/cuda`), in a process of its own; every bit is the host's.
 
 use std::path::Path;
-use std::process::Command;
 
 use opsmith::runtime::random::manual_seed;
 use opsmith::{DType, Device, Tensor, TensorOps, Value, call};
+use opsmith_stand_in::process::{self, StandIns};
 
 const DEVICE: Device = Device::cuda(0);
 
-/// The variable that tells a process that it is the one.
-const PART: &str = "OPSMITH_CUDA_INDEX";
-
 #[test]
 fn kernels_of_several_passes_give_the_bits_of_the_host() {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, "1");
-    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
-        let folder = target.join("cuda-index");
-        opsmith_stand_in::driver(&folder);
-        opsmith_stand_in::nvrtc(&folder);
-        command.env("LD_LIBRARY_PATH", folder).env_remove("OPSMITH_NVRTC");
-        command.env("OPSMITH_CUDA_LIBRARIES", "off");
-        command.env("OPSMITH_CACHE_DIR", target.join("cuda-index-cache"));
-    }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("DONE"), "{text}\n{said}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-index");
+    StandIns::new(folder, "off").done("all", &[]);
 }
 
 /// The process started by the test above.
 #[test]
 fn worker() {
-    if std::env::var_os(PART).is_some() {
-        orders();
-        targets();
-        places();
-        masks();
-        random_numbers();
-        wrong_indices();
-        println!("DONE");
-    }
+    process::work(&[("all", all)]);
+}
+
+fn all() {
+    orders();
+    targets();
+    places();
+    masks();
+    random_numbers();
+    wrong_indices();
 }
 
 /// Numbers that repeat, in no order.

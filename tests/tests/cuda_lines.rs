@@ -4,40 +4,31 @@
 //! as in `cuda.rs`.
 
 use std::path::Path;
-use std::process::Command;
 
 use opsmith::runtime::op::OpDef;
 use opsmith::{DType, Device, LIBRARY, Tensor, TensorOps, Value};
+use opsmith_stand_in::process::{self, StandIns};
 use opsmith_testing::calls::call;
 
 const DEVICE: Device = Device::cuda(0);
 
-/// The variable that tells a process to do the work.
-const WORKER: &str = "OPSMITH_CUDA_LINES";
-
 #[test]
 fn long_lines_agree_with_the_host() {
-    if std::env::var_os(WORKER).is_some() {
-        reductions();
-        running();
-        order();
-        normalisation();
-        println!("DONE");
-        return;
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "long_lines_agree_with_the_host", "--nocapture"]).env(WORKER, "1");
-    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-lines");
-        opsmith_stand_in::driver(&folder);
-        opsmith_stand_in::nvrtc(&folder);
-        command.env("LD_LIBRARY_PATH", &folder).env("OPSMITH_CACHE_DIR", folder.join("cache"));
-        command.env_remove("OPSMITH_NVRTC").env("OPSMITH_CUDA_LIBRARIES", "off");
-    }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("DONE"), "{text}\n{said}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-lines");
+    StandIns::new(folder, "off").done("all", &[]);
+}
+
+/// The process started by the test above.
+#[test]
+fn worker() {
+    process::work(&[("all", all)]);
+}
+
+fn all() {
+    reductions();
+    running();
+    order();
+    normalisation();
 }
 
 /// Sizes with lines along the first and the last dimension, short and long.

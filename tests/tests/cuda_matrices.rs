@@ -4,55 +4,35 @@
 //! The work is done in processes of their own, as in `cuda.rs`, with the threads of a block in both orders.
 
 use std::path::Path;
-use std::process::Command;
 
 use opsmith::runtime::op::OpDef;
 use opsmith::{Complex64, DType, Device, LIBRARY, Tensor, TensorOps, Value};
+use opsmith_stand_in::process::{self, StandIns};
 use opsmith_testing::calls::call;
 
 const DEVICE: Device = Device::cuda(0);
 
-/// The variable that tells a process to do the work.
-const WORKER: &str = "OPSMITH_CUDA_MATRICES";
-
 #[test]
 fn large_matrices_and_long_transforms_agree_with_the_host() {
-    if std::env::var_os(WORKER).is_some() {
-        factors();
-        transforms();
-        layers();
-        paths();
-        often();
-        println!("DONE");
-        return;
-    }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-matrices");
-    let on_device = std::env::var_os("OPSMITH_ON_DEVICE").is_some();
-    if !on_device {
-        opsmith_stand_in::driver(&folder);
-        opsmith_stand_in::nvrtc(&folder);
-        opsmith_stand_in::cublaslt(&folder);
-        opsmith_stand_in::cufft(&folder);
-    }
+    let stand_ins = StandIns::new(folder, "cublaslt,cufft");
     // Transforms, and products in steps of recurrent layers, once by libraries.
-    for (order, libraries) in [("forward", "cublaslt,cufft"), ("reversed", "off")] {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "large_matrices_and_long_transforms_agree_with_the_host", "--nocapture"]);
-        command.env(WORKER, "1");
-        if !on_device {
-            command.env("LD_LIBRARY_PATH", &folder).env("OPSMITH_CACHE_DIR", folder.join("cache"));
-            command
-                .env_remove("OPSMITH_NVRTC")
-                .env_remove("OPSMITH_CUBLASLT")
-                .env_remove("OPSMITH_CUFFT")
-                .env("STANDIN_ORDER", order);
-            command.env("OPSMITH_CUDA_LIBRARIES", libraries);
-        }
-        let output = command.output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && text.contains("DONE"), "{order}: {text}\n{said}");
-    }
+    stand_ins.done("all", &[("STANDIN_ORDER", "forward")]);
+    stand_ins.done("all", &[("STANDIN_ORDER", "reversed"), ("OPSMITH_CUDA_LIBRARIES", "off")]);
+}
+
+/// The process started by the test above.
+#[test]
+fn worker() {
+    process::work(&[("all", all)]);
+}
+
+fn all() {
+    factors();
+    transforms();
+    layers();
+    paths();
+    often();
 }
 
 /// Numbers from -1 to 1, complex ones of two.

@@ -3,14 +3,11 @@
 //! results are those of the host bit for bit; attention has a bound.
 
 use std::path::Path;
-use std::process::Command;
 
 use opsmith::{self as f, Complex64, DType, Device, Tensor, TensorOps};
+use opsmith_stand_in::process::{self, StandIns};
 
 const DEVICE: Device = Device::cuda(0);
-
-/// The variable that tells a process that it is the worker.
-const PART: &str = "OPSMITH_CUDA_SHAPES";
 
 const DTYPES: [DType; 5] = [DType::F32, DType::F64, DType::BF16, DType::C128, DType::I64];
 const FLOATS: [DType; 3] = [DType::F32, DType::F64, DType::BF16];
@@ -18,41 +15,29 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F64, DType::BF16];
 #[test]
 fn large_shapes_agree_with_the_host() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-shapes");
-    opsmith_stand_in::driver(&folder);
-    opsmith_stand_in::nvrtc(&folder);
-    opsmith_stand_in::cublaslt(&folder);
-    opsmith_stand_in::cudnn(&folder);
-    for (part, libraries) in [("all", "off"), ("libraries", "cublaslt,cudnn")] {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
-        if libraries == "off" {
-            command.env("OPSMITH_CUDA_LIBRARIES", libraries);
-        }
-        if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
-            command.env("LD_LIBRARY_PATH", &folder).env("OPSMITH_CACHE_DIR", folder.join("cache"));
-            command.env_remove("OPSMITH_NVRTC").env_remove("OPSMITH_CUBLASLT").env_remove("OPSMITH_CUDNN");
-            command.env("OPSMITH_CUDA_LIBRARIES", libraries);
-        }
-        let output = command.output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && text.contains("DONE"), "{part}: {text}\n{said}");
-    }
+    let stand_ins = StandIns::new(folder, "cublaslt,cudnn");
+    stand_ins.done("all", &[("OPSMITH_CUDA_LIBRARIES", "off")]);
+    stand_ins.done("libraries", &[]);
 }
 
 /// The process started by the test above.
 #[test]
 fn worker() {
-    let Ok(part) = std::env::var(PART) else { return };
+    process::work(&[("all", all), ("libraries", of_libraries)]);
+}
+
+fn all() {
+    of_libraries();
+    windows();
+    places();
+    attention();
+}
+
+/// Operators that libraries compute.
+fn of_libraries() {
     matrices();
     vectors();
     convolutions();
-    if part == "all" {
-        windows();
-        places();
-        attention();
-    }
-    println!("DONE");
 }
 
 /// Integers from -4 to 4 in an order without a short period.

@@ -7,12 +7,12 @@ mod trace;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::Command;
 
 use opsmith::{Device, Tensor, TensorOps};
 use opsmith_profile::{
     AveragesRow, Diff, Event, Group, Kind, Limits, Profile, ProfileOptions, SortBy, profile_with,
 };
+use opsmith_stand_in::process::{self, StandIns};
 use profile_support::{alone, ones};
 use serde_json::Value as Json;
 
@@ -20,40 +20,17 @@ type Failure = Box<dyn std::error::Error>;
 
 const DEVICE: Device = Device::cuda(0);
 
-/// The variable that tells a process to do the work.
-const PART: &str = "OPSMITH_PROFILE_DEVICES";
-
 /// The process started by the test below.
 #[test]
-fn worker() -> Result<(), Failure> {
-    if std::env::var_os(PART).is_some() {
-        work()?;
-        println!("DONE");
-    }
-    Ok(())
+fn worker() {
+    process::work(&[("all", || work().unwrap())]);
 }
 
 #[test]
 fn kernels_on_devices_have_their_time_and_their_memory() {
     let _alone = alone();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, "1");
-    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profile-devices");
-        opsmith_stand_in::driver(&folder);
-        opsmith_stand_in::nvrtc(&folder);
-        opsmith_stand_in::cublaslt(&folder);
-        command
-            .env("LD_LIBRARY_PATH", &folder)
-            .env("OPSMITH_CACHE_DIR", folder.join("cache"))
-            .env_remove("OPSMITH_NVRTC")
-            .env_remove("OPSMITH_CUBLASLT")
-            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt");
-    }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("DONE"), "{text}\n{said}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profile-devices");
+    StandIns::new(folder, "cublaslt").done("all", &[]);
 }
 
 fn work() -> Result<(), Failure> {
@@ -127,7 +104,7 @@ fn products(x: &Tensor) -> Result<(), Failure> {
     result?;
     let functions: Vec<&Event> =
         profile.events.iter().filter(|event| profile.name_of(event) == "cublasLtMatmul").collect();
-    if functions.is_empty() && std::env::var_os("OPSMITH_ON_DEVICE").is_some() {
+    if functions.is_empty() && process::on_device() {
         println!("this machine has no cuBLASLt: a product is a kernel of our own");
         return Ok(());
     }

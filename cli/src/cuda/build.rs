@@ -47,7 +47,7 @@ pub struct Arguments {
     /// The archive
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Architectures of machine code, such as sm_90
+    /// Architectures of machine code, such as sm_90, or sm_90a with features that no other has
     #[arg(long, value_name = "SM", value_delimiter = ',')]
     arch: Vec<ImageTarget>,
     /// Architectures of PTX, such as compute_75

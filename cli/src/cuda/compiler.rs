@@ -95,7 +95,7 @@ impl Compiler {
                 all.flat_map(|&own| [ImageTarget::Cubin(own), ImageTarget::Ptx(own)]).collect()
             }
         };
-        let unknown = targets.iter().find(|target| !known.is_empty() && !known.contains(target));
+        let unknown = targets.iter().find(|target| !known.is_empty() && !known.contains(&target.of_all()));
         let Some(unknown) = unknown else { return Ok(()) };
         let alike = known.iter().filter(|target| target.is_cubin() == unknown.is_cubin());
         let names: Vec<String> = alike.map(ImageTarget::to_string).collect();

@@ -202,14 +202,85 @@ DEVICE c64 pow(c64 base, c64 exponent) {
   return complex64::exp(mul(exponent, complex64::log(base)));
 }
 
-DEVICE float log1p_single(float x) { return static_cast<float>(::log1p(static_cast<double>(x))); }
+// The functions below are those of FreeBSD's msun in single precision, as the host's `libm` has them: they err as the C library's do,
+// where the nearest numbers would give another power.
+DEVICE float atan_single(float x) {
+  const u32 bits = __float_as_uint(x), size = bits & 0x7fffffffu;
+  const bool is_negative = (bits >> 31) != 0;
+  if (size >= 0x4c800000u) return x != x ? x : is_negative ? -1.5707962513f : 1.5707962513f;
+  if (size < 0x39800000u) return x;
+  float high = 0, low = 0;
+  const bool is_small = size < 0x3ee00000u;
+  if (!is_small) {
+    x = ::fabsf(x);
+    if (size < 0x3f300000u) {
+      x = (2 * x - 1) / (2 + x);
+      high = 4.6364760399e-01f, low = 5.0121582440e-09f;
+    } else if (size < 0x3f980000u) {
+      x = (x - 1) / (x + 1);
+      high = 7.8539812565e-01f, low = 3.7748947079e-08f;
+    } else if (size < 0x401c0000u) {
+      x = (x - 1.5f) / (1 + 1.5f * x);
+      high = 9.8279368877e-01f, low = 3.4473217170e-08f;
+    } else {
+      x = -1 / x;
+      high = 1.5707962513f, low = 7.5497894159e-08f;
+    }
+  }
+  const float z = x * x, w = z * z;
+  const float odd = z * (3.3333328366e-01f + w * (1.4253635705e-01f + w * 6.1687607318e-02f));
+  const float even = w * (-1.9999158382e-01f + w * -1.0648017377e-01f);
+  if (is_small) return x - x * (odd + even);
+  const float angle = high - ((x * (odd + even) - low) - x);
+  return is_negative ? -angle : angle;
+}
+
+DEVICE float atan2_single(float y, float x) {
+  if (x != x || y != y) return x + y;
+  const u32 x_bits = __float_as_uint(x), y_bits = __float_as_uint(y);
+  const u32 x_size = x_bits & 0x7fffffffu, y_size = y_bits & 0x7fffffffu, infinite = 0x7f800000u, far = 26u << 23;
+  const bool left = (x_bits >> 31) != 0, below = (y_bits >> 31) != 0;
+  const float pi = 3.1415927410f, rest = -8.7422776573e-08f;
+  if (x_bits == 0x3f800000u) return atan_single(y);
+  if (y_size == 0) return !left ? y : below ? -pi : pi;
+  const float quarter = below ? -pi / 2 : pi / 2;
+  if (x_size == 0) return quarter;
+  if (x_size == infinite) {
+    const float angle = y_size == infinite ? (left ? 3 * pi / 4 : pi / 4) : left ? pi : 0.0f;
+    return below ? -angle : angle;
+  }
+  if (x_size + far < y_size || y_size == infinite) return quarter;
+  const float z = left && y_size + far < x_size ? 0.0f : atan_single(::fabsf(y / x));
+  if (!left) return below ? -z : z;
+  return below ? (z - rest) - pi : pi - (z - rest);
+}
+
+// For arguments above -1.
+DEVICE float log1p_single(float x) {
+  const u32 bits = __float_as_uint(x);
+  if (bits << 1 < 0x33800000u << 1 || (bits >= 0x7f800000u && bits >> 31 == 0)) return x;
+  int exponent = 0;
+  float rest = 0, f = x;
+  // Unless 1 + x is between the roots of a half and of two.
+  if (!(bits >> 31 != 0 ? bits <= 0xbe95f619u : bits < 0x3ed413d0u)) {
+    const u32 sum = __float_as_uint(1 + x), moved = sum + (0x3f800000u - 0x3f3504f3u);
+    exponent = static_cast<int>(moved >> 23) - 0x7f;
+    const float whole = __uint_as_float(sum);
+    if (exponent < 25) rest = (exponent >= 2 ? 1 - (whole - x) : x - (whole - 1)) / whole;
+    f = __uint_as_float((moved & 0x007fffffu) + 0x3f3504f3u) - 1;
+  }
+  const float s = f / (2 + f), z = s * s, w = z * z;
+  const float sum = z * (0.66666662693f + w * 0.28498786688f) + w * (0.40000972152f + w * 0.24279078841f);
+  const float half = 0.5f * f * f, scale = static_cast<float>(exponent);
+  return s * (half + sum) + (scale * 9.0580006145e-06f + rest) - half + f + scale * 6.9313812256e-01f;
+}
 
 // The logarithm with its parts rounded to single precision on the way, as C's `clogf` rounds them.
 DEVICE c32 log_single(c32 z) {
   const float x = ::fabsf(z.re), y = ::fabsf(z.im);
   const float high = x < y ? y : x, low = x < y ? x : y;
   const double wide_high = high, wide_low = low;
-  const float angle = static_cast<float>(::atan2(static_cast<double>(z.im), static_cast<double>(z.re)));
+  const float angle = atan2_single(z.im, z.re);
   if (high == 1) return {log1p_single(low * low) / 2, angle};
   if (high > 1 && high < 2 && low < 1) {
     const float square = (high - 1) * (high + 1);

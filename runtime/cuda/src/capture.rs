@@ -11,7 +11,6 @@
 //! release serve later allocations of the same record, in the order of the stream.
 
 use std::cell::RefCell;
-use std::ffi::c_int;
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
 
@@ -20,13 +19,9 @@ use opsmith_runtime::{Error, Result};
 
 use crate::device::{Device, existing};
 use crate::driver::api::{Graphs, Handle};
+use crate::driver::codes;
 use crate::launch::is_synchronous;
 use crate::stream::{self, Held, Stream};
-
-/// Calls of other threads are not restricted by a record of this one.
-const THREAD_LOCAL: c_int = 1;
-/// Calls that may synchronise are allowed although this thread records.
-const RELAXED: c_int = 2;
 
 /// A block of device memory.
 struct Block {
@@ -88,7 +83,7 @@ pub fn begin(device: &'static Device, stream: &'static Stream) -> Result<()> {
     let _entered = device.context.enter()?;
     let events = stream.hold_events();
     // SAFETY: the context is entered, and the stream is one of it.
-    let code = unsafe { (graphs.cuStreamBeginCapture_v2)(stream.raw(), THREAD_LOCAL) };
+    let code = unsafe { (graphs.cuStreamBeginCapture_v2)(stream.raw(), codes::CAPTURE_THREAD_LOCAL) };
     device.context.check(code, "begin to record work")?;
     stream::set_recording(true);
     SESSION.set(Some(Session { stream, blocks: Vec::new(), free: Vec::new(), _events: events }));
@@ -173,7 +168,7 @@ pub fn allocated(
         return allocate();
     }
     let graphs = functions(device)?;
-    let mut mode = RELAXED;
+    let mut mode = codes::CAPTURE_RELAXED;
     // SAFETY: the mode is a local variable. A new segment is no part of the record.
     unsafe { (graphs.cuThreadExchangeStreamCaptureMode)(&mut mode) };
     let start = allocate();

@@ -27,6 +27,7 @@ mod settings;
 mod staging;
 mod status;
 mod stream;
+mod table;
 mod ticket;
 
 use opsmith_runtime::Result;

@@ -3,7 +3,7 @@
 //! In: bytes, and blocks freed at a ticket. Out: addresses, or an error with the bytes live, cached and requested.
 //! Must not know kernels.
 
-use std::ffi::c_void;
+use std::ffi::{c_uint, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -139,11 +139,11 @@ fn exhausted(context: &Context, statistics: Statistics, bytes: usize) -> Error {
 /// # Errors
 /// If there is none, or errors of the device.
 pub fn pinned(context: &Context, bytes: usize) -> Result<NonNull<u8>> {
-    const PORTABLE_AND_MAPPED: u32 = 1 | 2;
+    let flags = (codes::HOST_PORTABLE | codes::HOST_MAPPED) as c_uint;
     let _entered = context.enter()?;
     let mut start: *mut c_void = std::ptr::null_mut();
     // SAFETY: the context is entered, and the result is a local variable.
-    let code = unsafe { (context.api().cuMemHostAlloc)(&mut start, bytes, PORTABLE_AND_MAPPED) };
+    let code = unsafe { (context.api().cuMemHostAlloc)(&mut start, bytes, flags) };
     context.check(code, format_args!("pin {bytes} bytes of the host's memory"))?;
     NonNull::new(start.cast()).ok_or_else(|| Error::memory(format!("the host has no {bytes} bytes to pin")))
 }

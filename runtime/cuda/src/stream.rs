@@ -27,11 +27,6 @@ use crate::driver::api::Handle;
 use crate::driver::{Context, codes};
 use crate::ticket::{count_of, number_of, ticket};
 
-/// Flag of the driver: the stream and the default stream wait for each other, so that work of others that names no stream,
-/// as of a custom kernel that ignores the stream it is given, has its place among that of the stream.
-const BLOCKING: c_uint = 0;
-/// Flag of the driver: the event has no time.
-const WITHOUT_TIME: c_uint = 2;
 /// Events of a stream that may be pending at once; beyond, the newest is recorded again.
 const PENDING: usize = 8;
 
@@ -181,7 +176,10 @@ fn idle_or_new(context: &'static Context) -> Result<&'static Stream> {
     let _entered = context.enter()?;
     let mut raw = std::ptr::null_mut();
     // SAFETY: the context is entered, and the result is a local variable.
-    context.check(unsafe { (context.api().cuStreamCreate)(&mut raw, BLOCKING) }, "create a stream")?;
+    context.check(
+        unsafe { (context.api().cuStreamCreate)(&mut raw, codes::STREAM_BLOCKING as c_uint) },
+        "create a stream",
+    )?;
     let stream: &'static Stream = Box::leak(Box::new(Stream {
         context,
         number,
@@ -349,7 +347,7 @@ impl Stream {
             None => {
                 let mut event = std::ptr::null_mut();
                 // SAFETY: the context is entered, and the result is a local variable.
-                let code = unsafe { (api.cuEventCreate)(&mut event, WITHOUT_TIME) };
+                let code = unsafe { (api.cuEventCreate)(&mut event, codes::EVENT_WITHOUT_TIME as c_uint) };
                 self.context.check(code, "create an event")?;
                 event
             }

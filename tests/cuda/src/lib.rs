@@ -3,6 +3,8 @@
 //! In: a folder that only one test program uses, which is emptied. Out: libraries in it, for `LD_LIBRARY_PATH`. Must not know
 //! the crates that are tested.
 
+pub mod process;
+
 use std::path::Path;
 use std::process::Command;
 

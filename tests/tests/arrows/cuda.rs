@@ -5,7 +5,8 @@ use crate::Table;
 pub const TABLE: Table = Table {
     folder: "runtime/cuda/src",
     rows: &[
-        ("driver", &[]),
+        ("table", &[]),
+        ("driver", &["table"]),
         ("geometry", &[]),
         ("key", &[]),
         ("settings", &[]),
@@ -18,7 +19,7 @@ pub const TABLE: Table = Table {
         ("staging", &["driver", "memory", "stream"]),
         ("status", &["driver", "memory", "stream"]),
         ("images", &["key"]),
-        ("libraries", &["driver"]),
+        ("libraries", &["driver", "table"]),
         ("compile", &["driver", "images", "key", "libraries", "settings", "status"]),
         ("launch", &["compile", "driver", "status", "stream"]),
         ("device", &["compile", "driver", "libraries", "memory", "staging", "status"]),

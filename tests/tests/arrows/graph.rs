@@ -15,7 +15,7 @@ pub const TABLE: Table = Table {
         ("check", &["ir", "plan", "show", "trace"]),
         ("build", &["check", "ir", "plan", "show", "trace"]),
         ("file", &["build", "ir", "plan"]),
-        ("passes", &["ir", "plan"]),
+        ("passes", &["ir", "plan", "trace"]),
     ],
     core: &[],
 };

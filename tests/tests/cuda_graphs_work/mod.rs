@@ -1,5 +1,6 @@
 //! The work of the tests of graphs on devices, each part in a process of its own.
 
+pub mod composed;
 pub mod fused;
 pub mod recorded;
 

@@ -3,7 +3,6 @@
 //! `OPSMITH_ON_DEVICE=1` lets it find those.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::LazyLock;
 
 use opsmith::cuda::images::{CompiledImage, ImageTarget, options_for, text_key};
@@ -11,17 +10,15 @@ use opsmith::cuda::{KernelOrigin, Nvrtc};
 use opsmith::runtime::op::OpDef;
 use opsmith::runtime::{DTypeSet, set_host_fallback};
 use opsmith::{Device, LIBRARY, Tensor, TensorOps};
+use opsmith_stand_in::process::{self, Part, StandIns};
 use opsmith_testing::checks::{self, Agreement};
 use opsmith_testing::{Report, report, results};
 use opsmith_tools::results::{Outcome, Results};
 
 const DEVICE: Device = Device::cuda(0);
 
-/// The variable that tells a process its part.
-const PART: &str = "OPSMITH_CUDA_PART";
-
 /// A part of the work, by name.
-const PARTS: &[(&str, fn())] = &[
+const PARTS: &[Part] = &[
     ("forms", forms),
     ("dtypes", dtypes),
     ("gradients", gradients),
@@ -34,24 +31,18 @@ const PARTS: &[(&str, fn())] = &[
 /// The process started by the tests below.
 #[test]
 fn worker() {
-    if let Ok(name) = std::env::var(PART) {
-        let real = std::env::var_os("OPSMITH_ON_DEVICE").is_some();
-        results::name_devices(if real { "CUDA" } else { "CUDA (stand-in)" });
-        let (_, part) = PARTS.iter().find(|(part, _)| *part == name).expect("a part of that name");
-        part();
-        println!("DONE {name}");
-    }
+    results::name_devices(device_name());
+    process::work(PARTS);
 }
 
-/// The folder with the stand-ins.
-static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda");
-    opsmith_stand_in::driver(&folder);
-    opsmith_stand_in::nvrtc(&folder);
-    opsmith_stand_in::cublaslt(&folder);
-    opsmith_stand_in::cufft(&folder);
-    opsmith_stand_in::cudnn(&folder);
-    folder
+/// The name of the device in results.
+fn device_name() -> &'static str {
+    if process::on_device() { "CUDA" } else { "CUDA (stand-in)" }
+}
+
+/// The stand-ins. One cache of images serves all parts, which run the same kernels.
+static STAND_INS: LazyLock<StandIns> = LazyLock::new(|| {
+    StandIns::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda"), "cublaslt,cufft,cudnn")
 });
 
 #[track_caller]
@@ -62,27 +53,7 @@ fn done(part: &str) {
 /// A part of the work, with more variables.
 #[track_caller]
 fn done_with(part: &str, variables: &[(&str, &str)]) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env(PART, part);
-    if std::env::var_os("OPSMITH_ON_DEVICE").is_none() {
-        // One cache for all parts, which run the same kernels; it goes with the folder, since its keys do not hold the
-        // stand-in's headers.
-        let cache = STAND_IN.join("cache");
-        command
-            .env("LD_LIBRARY_PATH", &*STAND_IN)
-            .env("OPSMITH_CACHE_DIR", cache)
-            .env_remove("OPSMITH_NVRTC")
-            .env_remove("OPSMITH_CUBLASLT")
-            .env_remove("OPSMITH_CUFFT")
-            .env_remove("OPSMITH_CUDNN")
-            .env("OPSMITH_CUDA_LIBRARIES", "cublaslt,cufft,cudnn");
-    }
-    command.envs(variables.iter().copied());
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains(&format!("DONE {part}")), "{text}\n{said}");
-    println!("{text}");
+    println!("{}", STAND_INS.done(part, variables));
 }
 
 #[test]
@@ -110,7 +81,7 @@ fn every_graph_agrees_with_the_host() {
 /// Texts that a first run keeps become an archive, with which a second one needs no compiler.
 #[test]
 fn operators_run_from_an_archive_without_a_compiler() {
-    if std::env::var_os("OPSMITH_ON_DEVICE").is_some() {
+    if process::on_device() {
         println!("not run: the archive would be the stand-in's, which no device loads");
         return;
     }
@@ -165,8 +136,7 @@ fn results_are_recorded_under_the_devices_name() {
     }
     let recorded = Results::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    let real = std::env::var_os("OPSMITH_ON_DEVICE").is_some();
-    let name = if real { "CUDA" } else { "CUDA (stand-in)" };
+    let name = device_name();
     let cells = &recorded.operator("relu").unwrap().cells;
     let passed = |dtype: &str, check: &str| {
         cells.iter().any(|cell| {

@@ -212,9 +212,9 @@ impl Held<'_> {
 
     fn image(&self, target: ImageTarget) -> std::result::Result<Vec<u8>, c_int> {
         let functions = &self.nvrtc.functions;
-        match target {
-            ImageTarget::Ptx(_) => self.read(functions.nvrtcGetPTXSize, functions.nvrtcGetPTX),
-            ImageTarget::Cubin(_) => self.read(functions.nvrtcGetCUBINSize, functions.nvrtcGetCUBIN),
+        match target.is_cubin() {
+            true => self.read(functions.nvrtcGetCUBINSize, functions.nvrtcGetCUBIN),
+            false => self.read(functions.nvrtcGetPTXSize, functions.nvrtcGetPTX),
         }
     }
 

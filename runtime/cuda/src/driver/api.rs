@@ -47,6 +47,12 @@ macro_rules! functions {
             $(pub $graph: unsafe extern "C" fn($($graph_argument: $graph_ty),*) -> Code,)*
         }
 
+        $crate::table::signatures! {
+            $($name($($ty),*) -> Code;)*
+            $($maybe($($maybe_ty),*) -> Code;)*
+            $($graph($($graph_ty),*) -> Code;)*
+        }
+
         impl Graphs {
             fn of(library: &Library) -> Option<Graphs> {
                 // SAFETY: each name has the signature of `cuda.h`, and the library stays loaded as long as the table.

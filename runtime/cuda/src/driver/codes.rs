@@ -1,52 +1,80 @@
-//! Result codes of the driver, and attributes that are asked for.
+//! Result codes of the driver, attributes that are asked for, and flags.
 //!
 //! In: nothing. Out: numbers of `cuda.h`.
 
-use std::ffi::c_int;
-
 use super::api::Code;
+use crate::table::numbers;
 
-pub const SUCCESS: Code = 0;
-pub const OUT_OF_MEMORY: Code = 2;
-pub const NOT_INITIALIZED: Code = 3;
-pub const STUB_LIBRARY: Code = 34;
-pub const NO_DEVICE: Code = 100;
-pub const INVALID_IMAGE: Code = 200;
-pub const NO_BINARY_FOR_GPU: Code = 209;
-pub const UNSUPPORTED_PTX_VERSION: Code = 222;
-pub const NOT_READY: Code = 600;
-pub const SYSTEM_DRIVER_MISMATCH: Code = 803;
+numbers! {
+    /// Success.
+    SUCCESS = CUDA_SUCCESS 0;
+    /// Failures that have a message of their own, or a consequence.
+    OUT_OF_MEMORY = CUDA_ERROR_OUT_OF_MEMORY 2;
+    NOT_INITIALIZED = CUDA_ERROR_NOT_INITIALIZED 3;
+    STUB_LIBRARY = CUDA_ERROR_STUB_LIBRARY 34;
+    NO_DEVICE = CUDA_ERROR_NO_DEVICE 100;
+    INVALID_IMAGE = CUDA_ERROR_INVALID_IMAGE 200;
+    NO_BINARY_FOR_GPU = CUDA_ERROR_NO_BINARY_FOR_GPU 209;
+    UNSUPPORTED_PTX_VERSION = CUDA_ERROR_UNSUPPORTED_PTX_VERSION 222;
+    NOT_READY = CUDA_ERROR_NOT_READY 600;
+    SYSTEM_DRIVER_MISMATCH = CUDA_ERROR_SYSTEM_DRIVER_MISMATCH 803;
+    /// Failures that lose the context.
+    ECC_UNCORRECTABLE = CUDA_ERROR_ECC_UNCORRECTABLE 214;
+    NVLINK_UNCORRECTABLE = CUDA_ERROR_NVLINK_UNCORRECTABLE 220;
+    CONTAINED = CUDA_ERROR_CONTAINED 226;
+    ILLEGAL_ADDRESS = CUDA_ERROR_ILLEGAL_ADDRESS 700;
+    LAUNCH_TIMEOUT = CUDA_ERROR_LAUNCH_TIMEOUT 702;
+    CONTEXT_IS_DESTROYED = CUDA_ERROR_CONTEXT_IS_DESTROYED 709;
+    ASSERT = CUDA_ERROR_ASSERT 710;
+    HARDWARE_STACK_ERROR = CUDA_ERROR_HARDWARE_STACK_ERROR 714;
+    ILLEGAL_INSTRUCTION = CUDA_ERROR_ILLEGAL_INSTRUCTION 715;
+    MISALIGNED_ADDRESS = CUDA_ERROR_MISALIGNED_ADDRESS 716;
+    INVALID_ADDRESS_SPACE = CUDA_ERROR_INVALID_ADDRESS_SPACE 717;
+    INVALID_PC = CUDA_ERROR_INVALID_PC 718;
+    LAUNCH_FAILED = CUDA_ERROR_LAUNCH_FAILED 719;
+    TENSOR_MEMORY_LEAK = CUDA_ERROR_TENSOR_MEMORY_LEAK 721;
+    UNKNOWN = CUDA_ERROR_UNKNOWN 999;
+    /// Attributes of a device.
+    MAX_THREADS_PER_BLOCK = CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK 1;
+    MAX_SHARED_MEMORY_PER_BLOCK = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK 8;
+    WARP_SIZE = CU_DEVICE_ATTRIBUTE_WARP_SIZE 10;
+    MULTIPROCESSOR_COUNT = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT 16;
+    L2_CACHE_SIZE = CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE 38;
+    COMPUTE_CAPABILITY_MAJOR = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR 75;
+    COMPUTE_CAPABILITY_MINOR = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR 76;
+    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN 97;
+    /// Attributes of a function.
+    FUNCTION_MAX_THREADS_PER_BLOCK = CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK 0;
+    FUNCTION_SHARED_BYTES = CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES 1;
+    FUNCTION_MAX_DYNAMIC_SHARED_BYTES = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES 8;
+    /// The stream and the default stream wait for each other, so that work of others that names no stream, as of a custom kernel that
+    /// ignores the stream it is given, has its place among that of the stream.
+    STREAM_BLOCKING = CU_STREAM_DEFAULT 0;
+    /// An event without a time, which costs less.
+    EVENT_WITHOUT_TIME = CU_EVENT_DISABLE_TIMING 2;
+    /// Pinned memory for all contexts, and with an address for devices.
+    HOST_PORTABLE = CU_MEMHOSTALLOC_PORTABLE 1;
+    HOST_MAPPED = CU_MEMHOSTALLOC_DEVICEMAP 2;
+    /// Modes of a capture: requests of other threads are not restricted; requests that may synchronise are allowed in this one, too.
+    CAPTURE_THREAD_LOCAL = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL 1;
+    CAPTURE_RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED 2;
+}
 
 /// Codes after which a context accepts no further work.
 pub const LOSSES: [Code; 15] = [
-    214, // uncorrectable ECC error
-    220, // uncorrectable error of a link between devices
-    226, // contained error of the hardware
-    700, // illegal address
-    702, // launch timeout
-    709, // context is destroyed
-    710, // assertion in a kernel
-    714, // hardware stack error
-    715, // illegal instruction
-    716, // misaligned address
-    717, // invalid address space
-    718, // invalid program counter
-    719, // launch failed
-    721, // contained tensor memory leak
-    999, // unknown error
+    ECC_UNCORRECTABLE,
+    NVLINK_UNCORRECTABLE,
+    CONTAINED,
+    ILLEGAL_ADDRESS,
+    LAUNCH_TIMEOUT,
+    CONTEXT_IS_DESTROYED,
+    ASSERT,
+    HARDWARE_STACK_ERROR,
+    ILLEGAL_INSTRUCTION,
+    MISALIGNED_ADDRESS,
+    INVALID_ADDRESS_SPACE,
+    INVALID_PC,
+    LAUNCH_FAILED,
+    TENSOR_MEMORY_LEAK,
+    UNKNOWN,
 ];
-
-/// Attributes of a device.
-pub const MAX_THREADS_PER_BLOCK: c_int = 1;
-pub const MAX_SHARED_MEMORY_PER_BLOCK: c_int = 8;
-pub const WARP_SIZE: c_int = 10;
-pub const MULTIPROCESSOR_COUNT: c_int = 16;
-pub const L2_CACHE_SIZE: c_int = 38;
-pub const COMPUTE_CAPABILITY_MAJOR: c_int = 75;
-pub const COMPUTE_CAPABILITY_MINOR: c_int = 76;
-pub const MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
-
-/// Attributes of a function.
-pub const FUNCTION_MAX_THREADS_PER_BLOCK: c_int = 0;
-pub const FUNCTION_SHARED_BYTES: c_int = 1;
-pub const FUNCTION_MAX_DYNAMIC_SHARED_BYTES: c_int = 8;

@@ -7,6 +7,8 @@
 pub mod api;
 pub mod codes;
 mod failure;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::c_int;
 use std::fmt;

@@ -93,7 +93,7 @@ pub(crate) struct Found {
 }
 
 /// The images of a key that a device of this architecture runs: machine code if `cubin`, else PTX. The nearest architecture
-/// is first, and of equal ones that of the first archive.
+/// is first, of equal ones the image with features of that architecture alone, then that of the first archive.
 pub(crate) fn images_of(key: &str, device: c_int, cubin: bool) -> Vec<Found> {
     let archives = places::places().archives.iter();
     let of_kernel = archives.filter_map(|archive| Some((archive, archive.kernel(key)?)));
@@ -101,7 +101,10 @@ pub(crate) fn images_of(key: &str, device: c_int, cubin: bool) -> Vec<Found> {
         .flat_map(|(archive, kernel)| kernel.images.iter().map(move |image| Found { archive, image }));
     let fits = |target: ImageTarget| target.is_cubin() == cubin && target.fits(device);
     let mut found: Vec<Found> = all.filter(|found| fits(found.image.target)).collect();
-    found.sort_by_key(|found| std::cmp::Reverse(found.image.target.architecture()));
+    found.sort_by_key(|found| {
+        let target = found.image.target;
+        std::cmp::Reverse((target.architecture(), target.is_of_one()))
+    });
     found
 }
 

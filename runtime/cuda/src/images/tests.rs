@@ -23,6 +23,7 @@ fn some() -> Vec<CompiledImage> {
         image("a", "ROW(1)", ImageTarget::Cubin(90), &[7; 5000]),
         image("a", "ROW(1)", ImageTarget::Ptx(75), &[9; 300]),
         image("a", "ROW(1)", ImageTarget::Cubin(80), b""),
+        image("a", "ROW(1)", ImageTarget::CubinOfOne(90), &[5; 100]),
     ]
 }
 
@@ -53,7 +54,7 @@ fn an_archive_has_the_images_that_were_written() {
             assert_eq!(archive.image(found).unwrap(), one.image);
             assert_eq!((found.resources, &found.compiler), (one.resources, &one.compiler));
         }
-        assert_eq!(archive.kernel("a").unwrap().images.len(), 3);
+        assert_eq!(archive.kernel("a").unwrap().images.len(), 4);
     }
 }
 
@@ -123,10 +124,21 @@ fn targets_fit_devices() {
     assert!(fits("sm_90", 90) && fits("sm_80", 86) && fits("compute_75", 90) && fits("compute_90", 90));
     assert!(!fits("sm_90", 100) && !fits("sm_86", 80) && !fits("compute_100", 90) && !fits("sm_80", 90));
     assert!(fits("sm_100", 103) && !fits("sm_103", 100) && !fits("sm_100", 110));
-    for text in ["", "sm_", "90", "sm_90a", "compute_9", "sm_-90", "SM_90"] {
+    // Features of one architecture are those of no other device.
+    assert!(fits("sm_90a", 90) && fits("compute_90a", 90) && fits("sm_100a", 100));
+    assert!(
+        !fits("sm_90a", 100) && !fits("sm_100a", 103) && !fits("compute_90a", 100) && !fits("sm_90a", 86)
+    );
+    for text in
+        ["", "sm_", "90", "sm_a", "sm_80a", "sm_90b", "sm_90aa", "compute_9", "sm_-90", "sm_+90", "SM_90"]
+    {
         assert!(text.parse::<ImageTarget>().is_err(), "{text}");
     }
-    assert_eq!("sm_90".parse::<ImageTarget>().unwrap().to_string(), "sm_90");
+    for text in ["sm_90", "sm_90a", "compute_75", "compute_100a"] {
+        let target: ImageTarget = text.parse().unwrap();
+        assert_eq!((target.to_string(), target.is_of_one()), (text.to_owned(), text.ends_with('a')));
+        assert_eq!(target.of_all().to_string(), text.trim_end_matches('a'));
+    }
 }
 
 #[test]

@@ -15,15 +15,12 @@ pub mod cudnn;
 pub mod cufft;
 mod library;
 pub mod search;
-mod table;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use opsmith_runtime::{Error, Result};
-
-pub(crate) use table::{functions, numbers};
 
 /// The variable that selects libraries.
 const VARIABLE: &str = "OPSMITH_CUDA_LIBRARIES";
@@ -93,7 +90,11 @@ impl Requests {
 /// If there is no driver, or the variable `OPSMITH_CUDA_LIBRARIES` has another name.
 pub fn libraries() -> Result<Vec<LibraryReport>> {
     let driver_major = crate::driver::driver()?.version / 1000;
-    Ok(vec![cublaslt::report(driver_major)?, cufft::report(driver_major)?, cudnn::report(driver_major)?])
+    Ok(vec![
+        cublaslt::DESCRIBED.report(driver_major)?,
+        cufft::DESCRIBED.report(driver_major)?,
+        cudnn::DESCRIBED.report(driver_major)?,
+    ])
 }
 
 /// Whether a library is used.
@@ -150,8 +151,9 @@ mod tests {
 
     #[test]
     fn names_are_those_of_libraries() {
-        let all = [&super::cublaslt::DESCRIBED, &super::cufft::DESCRIBED, &super::cudnn::DESCRIBED];
-        assert_eq!(super::NAMES, all.map(|library| library.name));
+        let all =
+            [super::cublaslt::DESCRIBED.name, super::cufft::DESCRIBED.name, super::cudnn::DESCRIBED.name];
+        assert_eq!(super::NAMES, all);
     }
 
     #[test]

@@ -9,9 +9,9 @@ use opsmith_runtime::internals::{Span, open_span};
 use super::workspace::Workspace;
 use crate::launch;
 use crate::libraries::cublaslt::allows_tf32;
+use crate::libraries::cudnn::DESCRIBED;
 use crate::libraries::cudnn::plans::Operands;
 use crate::libraries::cudnn::problem::Key;
-use crate::libraries::cudnn::{DESCRIBED, library};
 use crate::movement::{self, Place};
 
 /// Submits a convolution, and returns whether the library computes it; if not, nothing was written.
@@ -23,7 +23,7 @@ use crate::movement::{self, Place};
 /// As [`convolution`](opsmith_runtime::backend::DeviceRuntime::convolution).
 pub unsafe fn convolution(place: Place, convolution: &LibraryConvolution<'_>) -> Result<bool> {
     let (stream, context) = (place.stream, place.stream.context);
-    let Some(library) = library(context.driver.version / 1000)? else { return Ok(false) };
+    let Some(library) = DESCRIBED.used(context.driver.version / 1000)? else { return Ok(false) };
     let Some(key) = Key::of(convolution, allows_tf32()) else { return Ok(DESCRIBED.requests.note(false)) };
     let convolutions = place.device.convolutions(library)?;
     let _entered = context.enter()?;

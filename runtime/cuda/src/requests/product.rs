@@ -9,7 +9,7 @@ use opsmith_runtime::internals::{Span, open_span};
 use super::workspace::Workspace;
 use crate::launch;
 use crate::libraries::cublaslt::problem::Problem;
-use crate::libraries::cublaslt::{CublasLt, DESCRIBED, allows_tf32, library};
+use crate::libraries::cublaslt::{CublasLt, DESCRIBED, allows_tf32};
 use crate::movement::{self, Place};
 
 /// Submits a product, and returns whether the library computes it; if not, nothing was written.
@@ -21,7 +21,7 @@ use crate::movement::{self, Place};
 /// As [`product`](opsmith_runtime::backend::DeviceRuntime::product).
 pub unsafe fn product(place: Place, product: &LibraryProduct<'_>) -> Result<bool> {
     let context = place.stream.context;
-    let Some(library) = library(context.driver.version / 1000)? else { return Ok(false) };
+    let Some(library) = DESCRIBED.used(context.driver.version / 1000)? else { return Ok(false) };
     let tf32 = allows_tf32();
     for allows_bias in [true, false] {
         let Some(problem) = Problem::of(product, tf32, allows_bias) else { break };

@@ -13,7 +13,7 @@ use super::workspace::Workspace;
 use crate::driver;
 use crate::launch;
 use crate::libraries::cufft::plans::Key;
-use crate::libraries::cufft::{DESCRIBED, api, library};
+use crate::libraries::cufft::{DESCRIBED, api};
 use crate::movement::Place;
 
 /// Whether the library of transforms is used.
@@ -21,7 +21,7 @@ use crate::movement::Place;
 /// # Errors
 /// If it is demanded and not there, or there is no driver.
 pub fn is_used() -> Result<bool> {
-    Ok(library(driver::driver()?.version / 1000)?.is_some())
+    Ok(DESCRIBED.used(driver::driver()?.version / 1000)?.is_some())
 }
 
 /// Submits transforms, and returns whether the library computes them; if not, nothing was written.
@@ -33,7 +33,7 @@ pub fn is_used() -> Result<bool> {
 /// As [`transform`](opsmith_runtime::backend::DeviceRuntime::transform).
 pub unsafe fn transform(place: Place, transform: &LibraryTransform<'_>) -> Result<bool> {
     let (stream, context) = (place.stream, place.stream.context);
-    let Some(library) = library(context.driver.version / 1000)? else { return Ok(false) };
+    let Some(library) = DESCRIBED.used(context.driver.version / 1000)? else { return Ok(false) };
     let Some(key) = key(transform) else { return Ok(DESCRIBED.requests.note(false)) };
     let _entered = context.enter()?;
     let plan = place.device.transforms.plan(library, &key)?;

@@ -290,7 +290,20 @@ fn convolutions_left() {
         operands[number].strides = strides;
         assert!(PLANE.run(&operands).unwrap().is_none());
     }
-    assert_eq!(libraries().unwrap()[2].left, 6);
+    // Fewer positions than windows fit, as a transposed convolution has that pads its output by a step or more.
+    let line = Case { places: &[9], window: &[3], padding: &[1], stride: &[2], dilation: &[1], ..PLANE };
+    for (case, dim) in [(PLANE, 2), (PLANE, 3), (line, 2)] {
+        for part in [ConvolutionPart::Output, ConvolutionPart::Image, ConvolutionPart::Weight] {
+            let case = Case { part, ..case };
+            assert!(case.run(&case.operands()).unwrap().is_some(), "{case:?}");
+            let mut operands = case.operands();
+            let shorter = operands[2].sizes.iter().enumerate();
+            let shorter = shorter.map(|(at, size)| size - i64::from(at == dim)).collect();
+            operands[2] = Operand::new(shorter, false, 3);
+            assert!(case.run(&operands).unwrap().is_none(), "{case:?}");
+        }
+    }
+    assert_eq!(libraries().unwrap()[2].left, 15);
 }
 
 fn convolutions_without_algorithm() {

@@ -141,6 +141,13 @@ fn machine_code_comes_before_the_compiler_and_ptx_after_it() {
         origin(&STAND_INS, archive, &place);
         origin(&DRIVER, archive, &place);
     }
+    // Code with features of the device's architecture alone comes before that of all of its kind, and fits no other.
+    let exact = archive_for("exact", "sm_90,sm_90a,sm_80,sm_100a");
+    origin(&DRIVER, &exact, &format!("sm_90a of {}", exact.display()));
+    let other = archive_for("exact-other", "sm_100a,sm_90");
+    origin(&DRIVER, &other, &format!("sm_90 of {}", other.display()));
+    let exact = archive_for("exact-ptx", "compute_90a,compute_75,compute_80");
+    origin(&DRIVER, &exact, &format!("compute_90a of {}", exact.display()));
     origin(&STAND_INS, &ptx, "NVRTC");
     // The newest architecture first.
     origin(&DRIVER, &ptx, &format!("compute_80 of {}", ptx.display()));
@@ -188,6 +195,9 @@ fn the_error_lists_all_that_was_searched() {
         &[],
         &[&format!("{}: it has this kernel for sm_80, compute_100, not for sm_90", other.display())],
     );
+    let other = archive_for("other-exact", "sm_100a,compute_100a");
+    let names = "it has this kernel for sm_100a, compute_100a, not for sm_90";
+    lists(&other, &[], &[&format!("{}: {names}", other.display())]);
     let ptx = archive_for("new-ptx", "compute_75");
     let refused = [
         &*format!("{}, compute_75: cannot load", ptx.display()),

@@ -1,4 +1,4 @@
-//! Passes: transformations of a graph that keep its results bit for bit.
+//! Passes: transformations of a graph that keep its results, all but one of them bit for bit.
 //!
 //! In: a graph and the passes to run. Out: another graph. A pass is a function of its own file and a row
 //! of [`ORDER`]; it may leave unreferenced tensors and buffers behind, which `compact` drops if the pass says that it
@@ -6,6 +6,7 @@
 
 mod common;
 mod compact;
+mod composed;
 mod constants;
 mod copies;
 mod dead;
@@ -26,6 +27,10 @@ pub enum Pass {
     ViewElimination,
     /// Dead code elimination.
     DeadCode,
+    /// Replaces a call and an element-wise call on its result by one call of the operator that is declared as their composition, where
+    /// the device has a kernel of it. A product with bias and its activation become one step of a vendor's library, which rounds
+    /// once: results keep their bits only if the kernel has those of the composition, so this pass is not in [`Passes::all`].
+    ComposedOperators,
     /// Moves nodes that free memory and allocate none, such as updates of parameters by gradients, to an earlier
     /// position.
     EarlyRelease,
@@ -44,11 +49,12 @@ type Run = fn(&mut Graph, &Passes) -> bool;
 type Watch<'a> = dyn FnMut(Pass, &Graph, &Graph) + 'a;
 
 /// The passes in the order they run.
-const ORDER: [(Pass, Run); 7] = [
+const ORDER: [(Pass, Run); 8] = [
     (Pass::ConstantFolding, constants::fold),
     (Pass::CommonSubexpressions, |graph, _| common::merge(graph)),
     (Pass::ViewElimination, |graph, _| copies::drop(graph)),
     (Pass::DeadCode, |graph, _| dead::drop(graph)),
+    (Pass::ComposedOperators, |graph, _| composed::replace(graph)),
     (Pass::EarlyRelease, |graph, _| {
         order::release_early(graph);
         false
@@ -77,9 +83,9 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Every pass.
+    /// Every pass that keeps the bits of results.
     pub fn all() -> Passes {
-        Passes { wanted: [true; ORDER.len()], frozen: false }
+        Passes { wanted: [true; ORDER.len()], frozen: false }.without(Pass::ComposedOperators)
     }
 
     /// No pass.
@@ -129,7 +135,7 @@ impl Pass {
 }
 
 impl Graph {
-    /// The graph after some passes. Results stay the same, bit for bit; nodes without effect on results or a caller's
+    /// The graph after some passes. Results stay the same, bit for bit unless a pass says otherwise; nodes without effect on results or a caller's
     /// memory may be dropped, together with their errors.
     #[must_use]
     pub fn optimize(&self, passes: &Passes) -> Graph {

@@ -6,6 +6,7 @@
 //! function is the one for eager mode and may compute with `x.shape()`. If no formula fits a number, or the traces
 //! differ in their calls, the graph is guarded to the first sizes.
 
+pub(crate) mod calls;
 pub(crate) mod compare;
 pub(crate) mod composition;
 pub(crate) mod control;

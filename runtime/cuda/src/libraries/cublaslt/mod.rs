@@ -7,23 +7,20 @@ mod api;
 pub mod problem;
 mod products;
 
-use std::ffi::c_int;
-use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use libloading::os::unix::{Library, RTLD_NOW};
-use opsmith_runtime::Result;
+use libloading::os::unix::Library;
 
-use super::library::{Described, Opened, Searched, file_of};
-use super::search::{self, Opens, Origin, Wanted};
-use super::{LibraryReport, Requests};
+use super::Requests;
+use super::library::{Described, Loaded, Table, Version, toolkit_of};
+use super::search::Wanted;
 use api::Functions;
 
 pub use products::Products;
 
 /// The library.
-pub static DESCRIBED: Described = Described {
+pub static DESCRIBED: Described<Functions> = Described {
     name: "cublaslt",
     label: "cuBLASLt",
     wanted: Wanted {
@@ -32,99 +29,35 @@ pub static DESCRIBED: Described = Described {
         packages: &["nvidia/cu13/lib", "nvidia/cublas/lib"],
     },
     packages: ["nvidia-cublas", "nvidia-cublas-cu12"],
+    oldest: [12, 0, 0],
+    newest: None,
     requests: Requests::new(),
+    searched: OnceLock::new(),
 };
-/// The oldest version, as the library numbers it: 12.0.
-const OLDEST: usize = 120_000;
 
 /// The library, loaded.
-pub struct CublasLt {
-    functions: Functions,
-    /// Its version, 10000 × major + 100 × minor + patch.
-    version: usize,
-    /// That of the CUDA that it was made for, 1000 × major + 10 × minor.
-    toolkit: usize,
-    path: PathBuf,
-    /// Keeps it loaded.
-    _library: Library,
-}
+pub type CublasLt = Loaded<Functions>;
 
-impl Opened for CublasLt {
-    fn path(&self) -> PathBuf {
-        self.path.clone()
+impl Table for Functions {
+    fn of(library: &Library) -> Result<Functions, &'static str> {
+        Functions::of(library)
     }
 
-    fn version(&self) -> String {
-        dotted(self.version)
+    fn address(&self) -> *const () {
+        self.cublasLtGetVersion as *const ()
     }
-}
 
-/// Libraries that a driver of this major version serves.
-struct Versions {
-    driver_major: c_int,
-}
-
-impl Opens for Versions {
-    type Library = CublasLt;
-
-    fn open(&self, name: &Path, origin: Origin) -> std::result::Result<CublasLt, String> {
-        // SAFETY: the library may be loaded by every program.
-        let library = unsafe { Library::open(Some(name), RTLD_NOW | origin.flags()) }
-            .map_err(|error| error.to_string())?;
-        let functions =
-            Functions::of(&library).map_err(|missing| format!("it has no function `{missing}`"))?;
+    fn versions(&self) -> Result<(Version, (usize, Option<usize>)), String> {
         // SAFETY: both may be called at any time.
-        let (version, toolkit) =
-            unsafe { ((functions.cublasLtGetVersion)(), (functions.cublasLtGetCudartVersion)()) };
-        if version < OLDEST {
-            return Err(format!(
-                "it is of version {}, and {} is the oldest supported",
-                dotted(version),
-                dotted(OLDEST)
-            ));
-        }
-        let path = file_of(functions.cublasLtGetVersion as *const ()).unwrap_or_else(|| name.to_owned());
-        Ok(CublasLt { functions, version, toolkit, path, _library: library })
-    }
-
-    fn accept(&self, found: &CublasLt) -> std::result::Result<(), String> {
-        let major = c_int::try_from(found.toolkit / 1000).unwrap_or(c_int::MAX);
-        if major <= self.driver_major {
-            return Ok(());
-        }
-        Err(format!(
-            "it is of CUDA {major}.{}, newer than the driver, which is of CUDA {}",
-            found.toolkit % 1000 / 10,
-            self.driver_major
-        ))
+        let (version, toolkit) = unsafe { ((self.cublasLtGetVersion)(), (self.cublasLtGetCudartVersion)()) };
+        Ok((parts(version), toolkit_of(toolkit)))
     }
 }
 
-fn dotted(version: usize) -> String {
+fn parts(version: usize) -> Version {
     // Before version 12 the major number counted thousands.
     let unit = if version < 100_000 { 1000 } else { 10_000 };
-    format!("{}.{}.{}", version / unit, version % unit / 100, version % 100)
-}
-
-fn searched(driver_major: c_int) -> &'static Searched<CublasLt> {
-    static SEARCHED: OnceLock<Searched<CublasLt>> = OnceLock::new();
-    SEARCHED.get_or_init(|| search::find(&DESCRIBED.wanted, &Versions { driver_major }))
-}
-
-/// The library if it is used, searched for at the first request.
-///
-/// # Errors
-/// If it is demanded and not there, or the file that its variable names cannot be used.
-pub fn library(driver_major: c_int) -> Result<Option<&'static CublasLt>> {
-    DESCRIBED.used(|| searched(driver_major))
-}
-
-/// The state of the library in this process.
-///
-/// # Errors
-/// If the variable of libraries has another name.
-pub fn report(driver_major: c_int) -> Result<LibraryReport> {
-    DESCRIBED.report(|| searched(driver_major))
+    [version / unit, version % unit / 100, version % 100]
 }
 
 fn tf32() -> &'static AtomicBool {

@@ -6,9 +6,9 @@
 //! --ignored libraries`.
 
 use super::api::{Algorithm, NUMBERS, Proposal, SIGNATURES};
-use super::{DESCRIBED, Versions, dotted};
-use crate::libraries::search::{self, Opens, Origin};
-use crate::libraries::table::compare_with_header;
+use super::{DESCRIBED, parts};
+use crate::libraries::library::{dotted, open_real};
+use crate::table::compare_with_header;
 
 /// Assertions about structures.
 fn structures() -> String {
@@ -43,12 +43,8 @@ fn the_table_agrees_with_the_header() {
 #[test]
 #[ignore = "needs a real cuBLASLt in the file OPSMITH_CUBLASLT; no device"]
 fn the_real_library_has_every_function() {
-    let path = search::named(&DESCRIBED.wanted).expect("the file of the library");
-    let opened = Versions { driver_major: i32::MAX }.open(&path, Origin::File);
-    let found = opened.unwrap_or_else(|reason| panic!("{reason}"));
-    assert!(found.path.is_file() && found.version >= 120_000 && found.toolkit >= 12_000, "{}", found.version);
-    assert!(found.functions.text(15).contains("CUBLAS_STATUS_NOT_SUPPORTED"), "{}", found.functions.text(15));
-    println!("cuBLASLt {} of CUDA {}: {}", dotted(found.version), found.toolkit, found.path.display());
+    let functions = open_real(&DESCRIBED).functions;
+    assert!(functions.text(15).contains("CUBLAS_STATUS_NOT_SUPPORTED"), "{}", functions.text(15));
 }
 
 #[test]
@@ -56,6 +52,6 @@ fn versions_have_parts() {
     for (version, text) in
         [(11_605, "11.6.5"), (120_000, "12.0.0"), (120_805, "12.8.5"), (131_000, "13.10.0")]
     {
-        assert_eq!(dotted(version), text);
+        assert_eq!(dotted(parts(version)), text);
     }
 }

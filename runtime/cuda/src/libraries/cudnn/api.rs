@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libloading::os::unix::Library;
 
-use crate::libraries::{functions, numbers};
+use crate::table::{functions, numbers};
 
 /// A result; 0 is success.
 pub type Status = c_int;

@@ -109,7 +109,7 @@ impl Key {
         }
         let dims = (2 + spatial).max(4);
         let weight = Layout::of(weight).filter(|weight| weight.is_row_major(dims))?;
-        Some(Key {
+        let key = Key {
             part: convolution.part,
             element,
             compute,
@@ -122,6 +122,20 @@ impl Key {
             stride: along(convolution.stride, 1)?,
             dilation: along(convolution.dilation, 1)?,
             groups: c_int::try_from(convolution.groups).ok()?,
+        };
+        key.has_all_positions().then_some(key)
+    }
+
+    /// Whether the output has as many positions as windows fit into the padded image. A transposed convolution may leave more places
+    /// behind its last window than a step has, which the library refuses as a wrong parameter.
+    fn has_all_positions(&self) -> bool {
+        (0..self.dims - 2).all(|dim| {
+            // A line's numbers are those of the second dimension, as its places are.
+            let place = |layout: &Layout| i64::from(layout.sizes[dim + 2]);
+            let number = |list: &[c_int; 3]| i64::from(list[dim]);
+            let window = (place(&self.weight) - 1) * number(&self.dilation) + 1;
+            let room = place(&self.image) + 2 * number(&self.padding) - window;
+            room >= 0 && room / number(&self.stride) + 1 == place(&self.output)
         })
     }
 }

@@ -3,9 +3,9 @@
 //! `OPSMITH_CUDA_HEADERS=…/nvidia/cu13/include:…/nvidia/cudnn/include`).
 
 use super::api::{NUMBERS, Proposal, SIGNATURES};
-use super::{DESCRIBED, Versions, dotted};
-use crate::libraries::search::{self, Opens, Origin};
-use crate::libraries::table::compare_with_header;
+use super::{DESCRIBED, parts};
+use crate::libraries::library::{dotted, open_real};
+use crate::table::compare_with_header;
 
 #[test]
 #[ignore = "needs the headers of CUDA 12 or 13 in the folder OPSMITH_CUDA_HEADERS, with those of cuDNN 9"]
@@ -32,21 +32,13 @@ fn the_table_agrees_with_the_header() {
 #[test]
 #[ignore = "needs a real cuDNN in the file OPSMITH_CUDNN; no device"]
 fn the_real_library_has_every_function() {
-    let path = search::named(&DESCRIBED.wanted).expect("the file of the library");
-    let opened = Versions { driver_major: i32::MAX }.open(&path, Origin::File);
-    let found = opened.unwrap_or_else(|reason| panic!("{reason}"));
-    assert!(found.path.is_file() && found.toolkit >= 12_000, "{}", found.toolkit);
-    assert!(
-        found.functions.text(3000).contains("CUDNN_STATUS_NOT_SUPPORTED"),
-        "{}",
-        found.functions.text(3000)
-    );
-    println!("cuDNN {} of CUDA {}: {}", dotted(found.version), found.toolkit, found.path.display());
+    let functions = open_real(&DESCRIBED).functions;
+    assert!(functions.text(3000).contains("CUDNN_STATUS_NOT_SUPPORTED"), "{}", functions.text(3000));
 }
 
 #[test]
 fn versions_have_parts() {
     for (version, text) in [(8_907, "8.9.7"), (90_000, "9.0.0"), (92_801, "9.28.1")] {
-        assert_eq!(dotted(version), text);
+        assert_eq!(dotted(parts(version)), text);
     }
 }

@@ -5,22 +5,19 @@
 pub mod api;
 pub mod plans;
 
-use std::ffi::c_int;
-use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use libloading::os::unix::{Library, RTLD_NOW};
-use opsmith_runtime::Result;
+use libloading::os::unix::Library;
 
-use super::library::{Described, Opened, Searched, file_of};
-use super::search::{self, Opens, Origin, Wanted};
-use super::{LibraryReport, Requests};
+use super::Requests;
+use super::library::{Described, Loaded, Table, Version};
+use super::search::Wanted;
 use api::Functions;
 
 pub use plans::Transforms;
 
-/// The library.
-pub static DESCRIBED: Described = Described {
+/// The library. Its version 11.0 is that of CUDA 12.0.
+pub static DESCRIBED: Described<Functions> = Described {
     name: "cufft",
     label: "cuFFT",
     wanted: Wanted {
@@ -29,92 +26,39 @@ pub static DESCRIBED: Described = Described {
         packages: &["nvidia/cu13/lib", "nvidia/cufft/lib"],
     },
     packages: ["nvidia-cufft", "nvidia-cufft-cu12"],
+    oldest: [11, 0, 0],
+    newest: None,
     requests: Requests::new(),
+    searched: OnceLock::new(),
 };
-/// The oldest version, as the library numbers it: 11.0, of CUDA 12.0.
-const OLDEST: c_int = 11_000;
 
 /// The library, loaded.
-pub struct Cufft {
-    functions: Functions,
-    /// Its version, 1000 × major + 100 × minor + patch.
-    version: c_int,
-    path: PathBuf,
-    /// Keeps it loaded.
-    _library: Library,
-}
+pub type Cufft = Loaded<Functions>;
 
-impl Opened for Cufft {
-    fn path(&self) -> PathBuf {
-        self.path.clone()
+impl Table for Functions {
+    fn of(library: &Library) -> Result<Functions, &'static str> {
+        Functions::of(library)
     }
 
-    fn version(&self) -> String {
-        dotted(self.version)
+    fn address(&self) -> *const () {
+        self.cufftGetVersion as *const ()
     }
-}
 
-/// Libraries that a driver of this major version serves.
-struct Versions {
-    driver_major: c_int,
-}
-
-impl Opens for Versions {
-    type Library = Cufft;
-
-    fn open(&self, name: &Path, origin: Origin) -> std::result::Result<Cufft, String> {
-        // SAFETY: the library may be loaded by every program.
-        let library = unsafe { Library::open(Some(name), RTLD_NOW | origin.flags()) }
-            .map_err(|error| error.to_string())?;
-        let functions =
-            Functions::of(&library).map_err(|missing| format!("it has no function `{missing}`"))?;
+    fn versions(&self) -> Result<(Version, (usize, Option<usize>)), String> {
         let mut version = 0;
         // SAFETY: it may be called at any time; the result is a local variable.
-        let status = unsafe { (functions.cufftGetVersion)(&mut version) };
+        let status = unsafe { (self.cufftGetVersion)(&mut version) };
         if status != api::SUCCESS {
-            return Err(format!("it does not start: {}", api::name(status)));
+            return Err(api::name(status).to_owned());
         }
-        if version < OLDEST {
-            let (version, oldest) = (dotted(version), dotted(OLDEST));
-            return Err(format!("it is of version {version}, and {oldest} is the oldest supported"));
-        }
-        let path = file_of(functions.cufftGetVersion as *const ()).unwrap_or_else(|| name.to_owned());
-        Ok(Cufft { functions, version, path, _library: library })
-    }
-
-    fn accept(&self, found: &Cufft) -> std::result::Result<(), String> {
+        let version = parts(usize::try_from(version).unwrap_or(0));
         // Version 11 is that of CUDA 12, 12 that of CUDA 13.
-        let major = found.version / 1000 + 1;
-        if major <= self.driver_major {
-            return Ok(());
-        }
-        Err(format!("it is of CUDA {major}, newer than the driver, which is of CUDA {}", self.driver_major))
+        Ok((version, (version[0] + 1, None)))
     }
 }
 
-fn dotted(version: c_int) -> String {
-    format!("{}.{}.{}", version / 1000, version % 1000 / 100, version % 100)
-}
-
-fn searched(driver_major: c_int) -> &'static Searched<Cufft> {
-    static SEARCHED: OnceLock<Searched<Cufft>> = OnceLock::new();
-    SEARCHED.get_or_init(|| search::find(&DESCRIBED.wanted, &Versions { driver_major }))
-}
-
-/// The library if it is used, searched for at the first request.
-///
-/// # Errors
-/// If it is demanded and not there, or the file that its variable names cannot be used.
-pub fn library(driver_major: c_int) -> Result<Option<&'static Cufft>> {
-    DESCRIBED.used(|| searched(driver_major))
-}
-
-/// The state of the library in this process.
-///
-/// # Errors
-/// If the variable of libraries has another name.
-pub fn report(driver_major: c_int) -> Result<LibraryReport> {
-    DESCRIBED.report(|| searched(driver_major))
+fn parts(version: usize) -> Version {
+    [version / 1000, version % 1000 / 100, version % 100]
 }
 
 #[cfg(test)]

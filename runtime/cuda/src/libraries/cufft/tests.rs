@@ -2,9 +2,9 @@
 //! those of cuBLASLt (`pip install nvidia-cufft`, `OPSMITH_CUFFT=…/nvidia/cu13/lib/libcufft.so.12`).
 
 use super::api::{FORWARD, NUMBERS, SIGNATURES};
-use super::{DESCRIBED, Versions, dotted};
-use crate::libraries::search::{self, Opens, Origin};
-use crate::libraries::table::compare_with_header;
+use super::{DESCRIBED, parts};
+use crate::libraries::library::{dotted, open_real};
+use crate::table::compare_with_header;
 
 #[test]
 #[ignore = "needs the headers of CUDA 12 or 13 in the folder OPSMITH_CUDA_HEADERS"]
@@ -16,16 +16,12 @@ fn the_table_agrees_with_the_header() {
 #[test]
 #[ignore = "needs a real cuFFT in the file OPSMITH_CUFFT; no device"]
 fn the_real_library_has_every_function() {
-    let path = search::named(&DESCRIBED.wanted).expect("the file of the library");
-    let opened = Versions { driver_major: i32::MAX }.open(&path, Origin::File);
-    let found = opened.unwrap_or_else(|reason| panic!("{reason}"));
-    assert!(found.path.is_file() && found.version >= super::OLDEST, "{}", found.version);
-    println!("cuFFT {}: {}", dotted(found.version), found.path.display());
+    open_real(&DESCRIBED);
 }
 
 #[test]
 fn versions_have_parts() {
     for (version, text) in [(11_000, "11.0.0"), (11_303, "11.3.3"), (12_500, "12.5.0")] {
-        assert_eq!(dotted(version), text);
+        assert_eq!(dotted(parts(version)), text);
     }
 }

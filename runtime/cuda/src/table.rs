@@ -1,9 +1,9 @@
-//! Tables of a library's functions.
+//! Tables of the functions and numbers of a library, or of the driver.
 //!
-//! In: names and signatures. Out: a structure with a field for each function. Must not know a library.
+//! In: names, signatures and values. Out: a structure with a field for each function, constants, and in tests a comparison of both with
+//! the header. Must not know a library.
 
-/// Defines a structure of a library's functions, and in tests its signatures as the list `SIGNATURES`: for each function the
-/// bytes of its result and its parameters, negative for addresses, to be compared with the library's header.
+/// Defines a structure of a library's functions, and in tests their signatures, to be compared with the library's header.
 macro_rules! functions {
     (
         $(#[$attribute:meta])* pub struct $table:ident;
@@ -32,24 +32,32 @@ macro_rules! functions {
             }
         }
 
-        #[cfg(test)]
-        pub const SIGNATURES: &[(&str, &[i64])] = &[$((
-            stringify!($name),
-            &[
-                <$result as $crate::libraries::table::Parameter>::BYTES,
-                $(<$ty as $crate::libraries::table::Parameter>::BYTES),*
-            ],
-        )),*];
+        $crate::table::signatures! { $($name($($ty),*) -> $result;)* }
     };
 }
 pub(crate) use functions;
 
+/// Defines, in tests, the list `SIGNATURES`: for each function the bytes of its result and its parameters, negative for addresses.
+macro_rules! signatures {
+    ($($name:ident($($ty:ty),*) -> $result:ty;)*) => {
+        #[cfg(test)]
+        pub const SIGNATURES: &[(&str, &[i64])] = &[$((
+            stringify!($name),
+            &[
+                <$result as $crate::table::Parameter>::BYTES,
+                $(<$ty as $crate::table::Parameter>::BYTES),*
+            ],
+        )),*];
+    };
+}
+pub(crate) use signatures;
+
 /// Defines numbers of a library's enumerations, and in tests the list `NUMBERS` of each with the header's name.
 macro_rules! numbers {
     ($($(#[$attribute:meta])* $name:ident = $header:ident $value:literal;)*) => {
-        $($(#[$attribute])* pub const $name: c_int = $value;)*
+        $($(#[$attribute])* pub const $name: std::ffi::c_int = $value;)*
         #[cfg(test)]
-        pub const NUMBERS: &[(&str, c_int)] = &[$((stringify!($header), $value)),*];
+        pub const NUMBERS: &[(&str, std::ffi::c_int)] = &[$((stringify!($header), $value)),*];
     };
 }
 pub(crate) use numbers;
@@ -125,7 +133,7 @@ macro_rules! parameters {
 }
 
 #[cfg(test)]
-parameters!(i32, i64, u64, usize);
+parameters!(u8, u16, i32, u32, i64, u64, usize);
 
 #[cfg(test)]
 impl<T> Parameter for *const T {
