@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel of the Python package, installs it beside other frameworks, and runs the tests of the bridges to them:
+# Builds the wheel of the Python package, installs it beside other frameworks, runs the tests of the bridges to them, and shows one
+# operator of a spec in all of them:
 #   scripts/frameworks.sh                 PyTorch, JAX, ONNX Runtime, tvm-ffi, MindSpore
 #   scripts/frameworks.sh torch           one of them: torch, jax, onnxruntime, tvm_ffi or mindspore
 #   scripts/frameworks.sh -k compile      with pytest's own arguments
@@ -37,8 +38,14 @@ run() {
   (cd "$folder" && PATH="$folder/bin:$PATH" bin/python -m pytest -q --no-header -p no:cacheprovider "$@")
 }
 
+# show ENVIRONMENT runs, differentiates and shape-infers one operator of a spec in the frameworks of an environment.
+show() {
+  (cd "$1" && bin/python -m opsmith.frameworks "$root/examples/frameworks/ops.yaml" softclip)
+}
+
 packages=(numpy pytest mypy)
-tests=("$root/python/tests/test_custom.py")
+shared=("$root/python/tests/test_frameworks.py" "$root/python/tests/test_spec.py")
+tests=("$root/python/tests/test_custom.py" "${shared[@]}")
 for framework in "${frameworks[@]}"; do
   case $framework in
   mindspore) continue ;;
@@ -50,13 +57,15 @@ for framework in "${frameworks[@]}"; do
   esac
   tests+=("$root/python/tests/test_$framework.py")
 done
-if [ ${#tests[@]} -gt 1 ]; then
+if [ ${#tests[@]} -gt 3 ]; then
   install "$environment/main" python3 "${packages[@]}"
   run "$environment/main" "${tests[@]}" "$@"
+  show "$environment/main"
   (cd "$environment/main" && PATH="$environment/main/bin:$PATH" bin/python -m mypy --strict -p opsmith)
 fi
 if [[ " ${frameworks[*]} " == *" mindspore "* ]]; then
   install "$environment/mindspore" "${MINDSPORE_PYTHON:-python3.11}" "numpy<2" pytest "mindspore==2.10.*"
-  run "$environment/mindspore" "$root/python/tests/test_mindspore.py" "$@"
+  run "$environment/mindspore" "$root/python/tests/test_mindspore.py" "${shared[@]}" "$@"
+  show "$environment/mindspore"
 fi
 rm -r "$wheels"

@@ -6,7 +6,7 @@ import re
 from types import ModuleType
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
-__all__ = ["MISSING", "NUMBERS", "Entry", "chosen", "entries", "flattened", "mapped"]
+__all__ = ["MISSING", "NUMBERS", "Entry", "chosen", "entries", "flattened", "home", "mapped"]
 
 _TENSORS = ("Tensor", "Tensors", "OptionalTensors")
 
@@ -168,6 +168,13 @@ def mapped(value: Any, convert: Callable[[Any], Any]) -> Any:
 def _tracked(tensor: Any) -> Any:
     is_differentiable = tensor.dtype.is_floating_point or tensor.dtype.is_complex
     return tensor.detach().requires_grad_() if is_differentiable else tensor
+
+
+def home(library: ModuleType) -> ModuleType:
+    """The module with the tensors of a library's operators: those of a loaded spec take this package's."""
+    import opsmith
+
+    return opsmith if isinstance(library, opsmith.Operators) else library
 
 
 def entries(library: ModuleType) -> list[Entry]:

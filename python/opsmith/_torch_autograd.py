@@ -42,8 +42,10 @@ def _plain() -> int:
 
 
 _PLAIN = _plain()
+# The keys of devices with kernels.
+KEYS = "CPU", "CUDA"
 _BELOW = _C._after_autograd_keyset
-_PLACEHOLDERS: dict[tuple[Any, torch.dtype], torch.Tensor] = {}
+_PLACEHOLDERS: dict[tuple[Any, torch.dtype, torch.device], torch.Tensor] = {}
 _MOST_PLACEHOLDERS = 1024
 
 
@@ -90,18 +92,18 @@ class Call:
         return [count(place) for place in self.places]
 
 
-def placeholder(shape: Any, dtype: torch.dtype) -> torch.Tensor:
+def placeholder(shape: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """A tensor with one element in memory, in the place of one that no formula reads."""
-    return torch.zeros((), dtype=dtype).expand(shape)
+    return torch.zeros((), dtype=dtype, device=device).expand(shape)
 
 
-def _shared_placeholder(shape: Any, dtype: torch.dtype) -> torch.Tensor:
+def _shared_placeholder(shape: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """As :func:`placeholder`, one for all calls."""
-    found = _PLACEHOLDERS.get((shape, dtype))
+    found = _PLACEHOLDERS.get((shape, dtype, device))
     if found is None:
         if len(_PLACEHOLDERS) >= _MOST_PLACEHOLDERS:
             _PLACEHOLDERS.clear()
-        found = _PLACEHOLDERS[shape, dtype] = placeholder(shape, dtype)
+        found = _PLACEHOLDERS[shape, dtype, device] = placeholder(shape, dtype, device)
     return found
 
 
@@ -110,7 +112,7 @@ def keep(context: Any, tensors: Sequence[torch.Tensor], reads: Sequence[bool] | 
     saved, shapes = tensors, None
     if reads is not None and not all(reads):
         saved = [tensor for tensor, read in zip(tensors, reads) if read]
-        shapes = [None if read else (tensor.shape, tensor.dtype) for tensor, read in zip(tensors, reads)]
+        shapes = [None if read else (tensor.shape, tensor.dtype, tensor.device) for tensor, read in zip(tensors, reads)]
     context.shapes = shapes
     if saved:
         context.save_for_backward(*saved)
@@ -288,7 +290,8 @@ class Derivative:
     def _operator(self, name: str, schema: str, function: Callable[..., Any], shapes: Callable[..., Any]) -> None:
         library, qualified = self.registration._library, f"{self.registration.namespace}::{name}"
         library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-        library.impl(name, function, "CPU")
+        for key in KEYS:
+            library.impl(name, function, key)
         torch.library.register_fake(qualified, shapes, lib=library)
         torch.library.register_vmap(qualified, self.batched(self.registration.overload(name)), lib=library)
 
@@ -302,7 +305,7 @@ class Derivative:
             ctx.mark_non_differentiable(*(one for one, flag in zip(results, self._flags(results)) if not flag))
         if forward_ad._current_level >= 0:
             ctx.flags = self._flags(results)
-            ctx.results = [(one.shape, one.dtype) for one in results]
+            ctx.results = [(one.shape, one.dtype, one.device) for one in results]
         if self.reads is None:
             ctx.count = 0
             keep(ctx, tensors)

@@ -13,6 +13,7 @@ from torch.autograd import forward_ad
 from torch.autograd.graph import increment_version
 
 from ._signature import Entry
+from ._torch_autograd import KEYS
 
 
 def inplace_schema(entry: Entry) -> str | None:
@@ -85,7 +86,8 @@ def define_out(registration: Any, entry: Entry) -> None:
 def _define(registration: Any, schema: str, kernel: Callable[..., Any], tag: Any) -> Any:
     name = schema.partition("(")[0]
     registration._library.define(schema, tags=(torch.Tag.pt2_compliant_tag, tag))
-    registration._library.impl(name, kernel, "CPU")
+    for key in KEYS:
+        registration._library.impl(name, kernel, key)
     registration.names.append(name)
     return registration.overload(name)
 

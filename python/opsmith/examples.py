@@ -5,6 +5,7 @@ The next build puts the recorded file into the docstrings. :func:`check` runs al
 
 from __future__ import annotations
 
+import argparse
 import doctest
 import importlib
 import inspect
@@ -103,11 +104,19 @@ def check() -> tuple[int, str]:
 
 
 def main() -> None:
-    """Prints the results, or writes them to the path that is given."""
-    if len(sys.argv) > 1:
-        pathlib.Path(sys.argv[1]).write_text(text())
-    else:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {_PACKAGE}.examples", description="Runs the examples of the library's own operators, and records their results."
+    )
+    parser.add_argument("path", type=pathlib.Path, nargs="?", help="the file that is written; without it the results are printed")
+    path: pathlib.Path | None = parser.parse_args().path
+    if path is None:
         sys.stdout.write(text())
+        return
+    try:
+        path.write_text(text())
+    except OSError as error:
+        parser.error(f"{path} cannot be written: {error.strerror}")
 
 
 if __name__ == "__main__":

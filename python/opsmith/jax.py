@@ -28,7 +28,7 @@ import numpy as _np
 import opsmith
 
 from ._opsmith import _Definition, _xla_handler
-from ._signature import NUMBERS, Entry, chosen
+from ._signature import NUMBERS, Entry, chosen, home
 
 __all__ = ["asarray", "call", "operator", "to_jax", "unsupported"]
 
@@ -138,11 +138,12 @@ class Function:
     """An operator as a function of JAX."""
 
     def __init__(self, entry: Entry, library: ModuleType = opsmith) -> None:
-        self.entry, self.library = entry, library
+        self.entry, self.library = entry, home(library)
         self.is_list = [kind for _, kind, _ in entry.results] == ["Tensors"]
         self.accepted = {name: types for (name, *_), types in zip(entry.arguments, entry.definition.accepted) if types}
-        # Descriptions are decoded by this package's module.
-        self.is_listed = isinstance(entry.definition, _Definition) and (entry.name, entry.definition.library) in _names()
+        # Descriptions are decoded by this package's module, which knows the operators that every process has.
+        is_own = library is opsmith and isinstance(entry.definition, _Definition)
+        self.is_listed = is_own and (entry.name, entry.definition.library) in _names()
         self.__name__, self.__doc__ = entry.name, entry.definition.doc
 
     def __repr__(self) -> str:

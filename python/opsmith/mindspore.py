@@ -24,7 +24,7 @@ import numpy as _np
 import opsmith
 
 from ._mindspore_bprop import gradient
-from ._signature import NUMBERS, Entry, chosen
+from ._signature import NUMBERS, Entry, chosen, home
 
 __all__ = ["asarray", "operator", "to_mindspore", "unsupported"]
 
@@ -61,6 +61,16 @@ def _dtype(name: str) -> Any:
     return _DTYPES[name]
 
 
+def _leaf(tensor: Any) -> Any:
+    """The tensor, with a gradient if its elements can have one."""
+    return tensor.detach().requires_grad_() if tensor.dtype.is_floating_point or tensor.dtype.is_complex else tensor
+
+
+def _filled(gradients: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+    """Gradients, zeros in the places of absent ones."""
+    return [opsmith.zeros_like(leaf.detach()) if one is None else one for one, leaf in zip(gradients, leaves)]
+
+
 def _array(tensor: opsmith.Tensor) -> Any:
     return _np.asarray(tensor.detach().contiguous())
 
@@ -69,7 +79,7 @@ class _Call:
     """An operator with its arguments that are no tensors."""
 
     def __init__(self, entry: Entry, lengths: Sequence[int], named: dict[str, Any], library: ModuleType) -> None:
-        self.entry, self.lengths, self.named, self.library = entry, lengths, named, library
+        self.entry, self.lengths, self.named, self.library = entry, lengths, named, home(library)
         # The number of results; of a list it is that of the last inference.
         self.results = len(entry.results)
         self.is_list = entry.results[0][1] == "Tensors"
@@ -97,18 +107,28 @@ class _Call:
         found = self.entry.definition(**self.given(tensors))
         return list(found) if isinstance(found, (tuple, list)) else [found]
 
-    def pull(self, tensors: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
-        """The gradients of all tensors, zeros where none flows."""
-        leaves = [one.requires_grad_() if one.dtype.is_floating_point or one.dtype.is_complex else one for one in tensors]
-        flows = [(one, start) for one, start in zip(self.run(leaves), gradients) if one.requires_grad]
+    def _grad(self, results: Sequence[Any], starts: Sequence[Any], leaves: Sequence[Any], create_graph: bool = False) -> list[Any]:
+        """The gradients of all leaves, None where none flows."""
+        flows = [(one, start) for one, start in zip(results, starts) if one is not None and one.requires_grad]
         wanted = [one for one in leaves if one.requires_grad]
         found: list[Any] = [None] * len(wanted)
         if flows and wanted:
-            results, starts = map(list, zip(*flows))
-            found = list(self.library.grad(results, wanted, starts))
+            flowing, given = map(list, zip(*flows))
+            found = list(self.library.grad(flowing, wanted, given, create_graph=create_graph))
         rest = iter(found)
-        every = [next(rest) if one.requires_grad else None for one in leaves]
-        return [opsmith.zeros_like(leaf.detach()) if one is None else one for leaf, one in zip(leaves, every)]
+        return [next(rest) if one.requires_grad else None for one in leaves]
+
+    def pull(self, tensors: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+        """The gradients of all tensors, zeros where none flows."""
+        leaves = list(map(_leaf, tensors))
+        return _filled(self._grad(self.run(leaves), gradients, leaves), leaves)
+
+    def pull_again(self, tensors: Sequence[Any], gradients: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """The gradients of all tensors and of the gradients of results, from those of a call of :meth:`pull`."""
+        leaves, starts = list(map(_leaf, tensors)), list(map(_leaf, gradients))
+        first = self._grad(self.run(leaves), starts, leaves, create_graph=True)
+        every = [*leaves, *starts]
+        return _filled(self._grad(first, cotangents, every), every)
 
 
 class _Primitive(_mindspore.ops.Custom):
@@ -124,6 +144,11 @@ class _Primitive(_mindspore.ops.Custom):
 
         self.__name__ = name
         super().__init__(called, lambda *shapes: shapes[0], lambda *dtypes: dtypes[0], func_type="pyfunc", bprop=bprop)
+
+    def inferred(self, described: Sequence[tuple[Any, Sequence[int]]]) -> list[tuple[tuple[int, ...], Any]]:
+        """Shape and dtype of each result, from those of tensors."""
+        found: list[tuple[tuple[int, ...], Any]] = self._infer([(_name(dtype), sizes) for dtype, sizes in described])
+        return found
 
     def __infer__(self, *args: Any) -> dict[str, Any]:
         described = [(_name(arg["dtype"]), arg["shape"]) for arg in args]
@@ -191,11 +216,26 @@ def _gradient(call: _Call) -> Callable[..., Any]:
         at = split(tensors)
         return [_array(one) for one in call.pull(tensors[:at], tensors[at:])]
 
-    pull = _Primitive(f"gradient of {call.entry.name}", infer, run, None)
+    def split_again(values: Any) -> tuple[int, int]:
+        # Behind these are the gradients of the gradients of the call's tensors.
+        count = (len(values) - call.results) // 2
+        return count, count + call.results
+
+    def infer_again(described: Any) -> Any:
+        return [(tuple(sizes), _dtype(name)) for name, sizes in described[: split_again(described)[1]]]
+
+    def run_again(arrays: Any, dtypes: Any) -> list[Any]:
+        tensors = call.tensors(arrays, dtypes)
+        first, second = split_again(tensors)
+        return [_array(one) for one in call.pull_again(tensors[:first], tensors[first:second], tensors[second:])]
 
     given = [kind for name, kind, *_ in call.entry.arguments if kind in _TENSORS and name not in call.named]
     lists = sum(kind != "Tensor" for kind in given)
     count = len(given) - lists + sum(call.lengths) if lists == len(call.lengths) else None
+    # A list of results has a length that no signature tells.
+    of_first = None if count is None or call.is_list else count + len(call.entry.results)
+    again = _Primitive(f"second gradient of {call.entry.name}", infer_again, run_again, None)
+    pull = _Primitive(f"gradient of {call.entry.name}", infer, run, gradient(again, of_first, count != 1))
     return gradient(pull, count, call.is_list or len(call.entry.results) > 1)
 
 

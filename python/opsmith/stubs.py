@@ -6,6 +6,7 @@ left out.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import pathlib
 import sys
@@ -42,11 +43,19 @@ def text() -> str:
 
 
 def main() -> None:
-    """Prints the stub, or writes it to the path that is given."""
-    if len(sys.argv) > 1:
-        pathlib.Path(sys.argv[1]).write_text(text())
-    else:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {__package__}.stubs", description="Writes the stub of the library's operators for type checkers."
+    )
+    parser.add_argument("path", type=pathlib.Path, nargs="?", help="the file that is written; without it the stub is printed")
+    path: pathlib.Path | None = parser.parse_args().path
+    if path is None:
         sys.stdout.write(text())
+        return
+    try:
+        path.write_text(text())
+    except OSError as error:
+        parser.error(f"{path} cannot be written: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@
 >>> ops.gelu(torch.zeros(2))
 tensor([0., 0.])
 
-A registered operator is ``torch.ops.NAMESPACE.NAME``, with a schema, a CPU implementation on the tensors' own memory, inference of
-shapes (also symbolic ones), gradients of the first and second order, and a rule for ``torch.vmap``.
+A registered operator is ``torch.ops.NAMESPACE.NAME``, with a schema, an implementation on the tensors' own memory, inference of
+shapes (also symbolic ones), gradients of the first and second order, and a rule for ``torch.vmap``. On a CUDA device it runs in
+PyTorch's current stream.
 """
 
 # mypy: disable-error-code="import-not-found,import-untyped,no-untyped-call"
@@ -24,7 +25,7 @@ import torch as _torch
 import opsmith
 
 from ._signature import Entry, chosen
-from ._torch_autograd import Derivative
+from ._torch_autograd import KEYS, Derivative
 from ._torch_fake import fake
 from ._torch_forms import define_inplace, define_out
 
@@ -128,8 +129,8 @@ def _define(registration: Registration, entry: Entry) -> None:
     library, definition = registration._library, entry.definition
     library.define(f"{entry.name}({entry.parameters}) -> {entry.returns}", tags=_tags(entry))
     cpu = definition.kernel(_torch.Tensor)
-    library.impl(entry.name, cpu, "CPU")
-    library.impl(entry.name, _refused(entry.name), "CUDA")
+    for key in KEYS:
+        library.impl(entry.name, cpu, key)
     qualified = f"{registration.namespace}::{entry.name}"
     _torch.library.register_fake(qualified, fake(entry), lib=library)
     registration.names.append(entry.name)
@@ -142,18 +143,6 @@ def _define(registration: Registration, entry: Entry) -> None:
     _torch.library.register_vmap(qualified, batched(operator), lib=library)
     define_inplace(registration, entry, operator)
     define_out(registration, entry)
-
-
-def _refused(name: str) -> Callable[..., Any]:
-    """The implementation for tensors on CUDA devices, whose memory is not taken over."""
-
-    def refuse(*args: Any, **named: Any) -> Any:
-        raise NotImplementedError(
-            f"`{name}` got tensors of PyTorch on a CUDA device, which opsmith does not take over\n  help: give it tensors on the "
-            "host, by `.cpu()`, or move the elements to a device of opsmith, by `opsmith.torch.asarray(x.cpu()).to(device=\"cuda\")`"
-        )
-
-    return refuse
 
 
 def batched(operator: Any) -> Callable[..., Any]:

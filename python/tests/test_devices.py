@@ -2,6 +2,7 @@
 the stand-ins for driver and compiler in OPSMITH_STAND_IN (`tests/cuda`), tensors on devices are exchanged with others."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -58,14 +59,30 @@ print("exchanged")
 """
 
 
-@pytest.mark.skipif("OPSMITH_STAND_IN" not in os.environ, reason="OPSMITH_STAND_IN names no folder with the stand-ins for CUDA")
-def test_tensors_on_devices_are_exchanged_without_a_copy(tmp_path):
+STANDS_IN = pytest.mark.skipif(
+    "OPSMITH_STAND_IN" not in os.environ, reason="OPSMITH_STAND_IN names no folder with the stand-ins for CUDA"
+)
+
+
+def run_on_stand_ins(folder, *command):
     variables = {
         **os.environ,
         "LD_LIBRARY_PATH": os.environ["OPSMITH_STAND_IN"],
-        "OPSMITH_CACHE_DIR": str(tmp_path / "cache"),
+        "OPSMITH_CACHE_DIR": str(folder / "cache"),
         "OPSMITH_CUDA_LIBRARIES": "off",
     }
     variables.pop("OPSMITH_NVRTC", None)
-    run = subprocess.run([sys.executable, "-c", EXCHANGE], env=variables, cwd=tmp_path, capture_output=True, text=True)
-    assert "exchanged" in run.stdout, run.stdout + run.stderr
+    run = subprocess.run([sys.executable, *command], env=variables, cwd=folder, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+@STANDS_IN
+def test_tensors_on_devices_are_exchanged_without_a_copy(tmp_path):
+    assert "exchanged" in run_on_stand_ins(tmp_path, "-c", EXCHANGE)
+
+
+@STANDS_IN
+def test_work_on_tensors_of_another_library_is_in_its_current_stream(tmp_path):
+    program = pathlib.Path(__file__).with_name("foreign_streams.py")
+    assert "in the other library's stream" in run_on_stand_ins(tmp_path, str(program))

@@ -5,6 +5,10 @@
 
 import os
 import pathlib
+import subprocess
+import sys
+
+import pytest
 
 import opsmith
 from opsmith import examples
@@ -41,3 +45,25 @@ def test_a_wrong_result_is_noticed():
     assert not checker.check_output("tensor([1.0, 2.5])\n", "tensor([1.1, 2.5])\n", 0)
     assert not checker.check_output("tensor([1.0])\n", "tensor([1.0, 2.0])\n", 0)
     assert not checker.check_output("(2, 3)\n", "(2, 4)\n", 0)
+
+
+PROGRAMS = [path.stem for path in pathlib.Path(opsmith.__file__).parent.glob("*.py") if "__main__" in path.read_text()]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_of_the_package_have_command_lines(program, tmp_path):
+    def run(*arguments):
+        command = [sys.executable, "-m", f"opsmith.{program}", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    help = run("--help")
+    assert help.returncode == 0 and help.stdout.startswith(f"usage: python -m opsmith.{program} "), help
+    unknown = run("--unknown")
+    assert unknown.returncode == 2 and "usage:" in unknown.stderr and "Traceback" not in unknown.stderr, unknown
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    path = str(tmp_path / "missing" / "stub.pyi")
+    run = subprocess.run([sys.executable, "-m", "opsmith.stubs", path], capture_output=True, text=True)
+    assert run.returncode == 2 and f"{path} cannot be written" in run.stderr and "Traceback" not in run.stderr

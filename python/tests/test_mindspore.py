@@ -105,6 +105,34 @@ def operator_of(name, arguments, tensors):
 
 
 @MODES
+@pytest.mark.parametrize("name, shapes", [("gelu", [(3,)]), ("mul.Tensor", [(3,), (3,)]), ("mm", [(2, 3), (3, 2)])], ids=lambda one: str(one))
+def test_second_derivatives(mode, name, shapes):
+    mindspore.set_context(mode=mode)
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+    operator = bridge.operator(name)
+
+    def loss(*inputs):
+        result = operator(*inputs)
+        return (result * result).sum()
+
+    first = mindspore.grad(loss)
+
+    def outer(*inputs):
+        slope = first(*inputs)
+        return (slope * slope).sum()
+
+    places = tuple(range(len(arrays)))
+    found = mindspore.grad(outer, places)(*map(mindspore.Tensor, arrays))
+    found = found if isinstance(found, tuple) else (found,)
+    leaves = [opsmith.asarray(one).requires_grad_() for one in arrays]
+    result = operator_of(name, {}, leaves)
+    (slope,) = opsmith.grad([(result * result).sum()], leaves[:1], create_graph=True)
+    for one, other in zip(found, opsmith.grad([(slope * slope).sum()], leaves)):
+        assert np.allclose(one.asnumpy(), array(other), rtol=1e-4, atol=1e-5)
+
+
+@MODES
 def test_several_results(mode):
     mindspore.set_context(mode=mode)
     sort = bridge.operator("sort")

@@ -243,15 +243,80 @@ ops:
     assert x.grad.tolist() == [[1] * 5] * 4
 
 
-def test_other_frameworks(ops):
+SOFTCLIP = np.linspace(-2, 2, 5, dtype=np.float32)
+CLIPPED, SLOPES = 2 * np.tanh(SOFTCLIP / 2), 1 - np.tanh(SOFTCLIP / 2) ** 2
+
+
+def test_pytorch(ops):
     torch = pytest.importorskip("torch")
     import opsmith.torch
 
     opsmith.torch.register(library=ops, namespace="loaded_spec")
-    x = torch.linspace(-2, 2, 5, requires_grad=True)
+    x = torch.tensor(SOFTCLIP, requires_grad=True)
     out = torch.ops.loaded_spec.softclip(x, limit=2.0)
     out.sum().backward()
-    assert torch.allclose(out, 2 * torch.tanh(x / 2)) and torch.allclose(x.grad, 1 - torch.tanh(x / 2) ** 2)
+    assert np.allclose(out.detach(), CLIPPED) and np.allclose(x.grad, SLOPES, atol=1e-6)
+
+
+def test_jax(ops):
+    jax = pytest.importorskip("jax")
+    import opsmith.jax
+
+    softclip = opsmith.jax.operator("softclip", library=ops)
+    call = lambda x: softclip(x, limit=2.0)  # noqa: E731
+    x = jax.numpy.array(SOFTCLIP)
+    assert np.allclose(jax.jit(call)(x), CLIPPED, atol=1e-6)
+    assert np.allclose(jax.grad(lambda x: call(x).sum())(x), SLOPES, atol=1e-6)
+    assert np.allclose(jax.vmap(call)(x.reshape(5, 1)).ravel(), CLIPPED, atol=1e-6)
+
+
+def test_a_loaded_operator_is_not_a_stock_operator_of_its_name():
+    jax = pytest.importorskip("jax")
+    import opsmith.jax
+
+    spec = "edition: 1\nops:\n- func: gelu(Tensor self) -> Tensor\n  doc: Twice.\n  pointwise: self + self\n"
+    gelu = opsmith.jax.operator("gelu", library=opsmith.load_spec(spec, name="opsmith.yaml"))
+    assert jax.jit(gelu)(jax.numpy.array([1.5])).tolist() == [3.0]
+
+
+def test_onnxruntime(ops):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from onnx import TensorProto, helper
+
+    import opsmith.onnxruntime
+
+    (known,) = opsmith.onnxruntime.register(["softclip"], library=ops)
+    node = opsmith.onnxruntime.node("softclip", ["x"], ["y"], library=ops, limit=2.0)
+    assert known == f"{node.domain}::softclip"
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])
+    graph = helper.make_graph([node], "loaded", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid(node.domain, 1)]
+    options = onnxruntime.SessionOptions()
+    options.register_custom_ops_library(opsmith.onnxruntime.library(names=["add.Tensor"]))
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    assert session.get_outputs()[0].shape == ["n"]
+    assert np.allclose(session.run(None, {"x": SOFTCLIP})[0], CLIPPED, atol=1e-6)
+
+
+def test_mindspore(ops):
+    mindspore = pytest.importorskip("mindspore")
+    import opsmith.mindspore
+
+    softclip = opsmith.mindspore.operator("softclip", library=ops, limit=2.0)
+    for mode in (mindspore.PYNATIVE_MODE, mindspore.GRAPH_MODE):
+        mindspore.set_context(mode=mode)
+        x = mindspore.Tensor(SOFTCLIP)
+        assert np.allclose(softclip(x).asnumpy(), CLIPPED, atol=1e-6)
+        assert np.allclose(mindspore.grad(softclip)(x).asnumpy(), SLOPES, atol=1e-6)
+
+
+def test_tvm_ffi(ops):
+    pytest.importorskip("tvm_ffi")
+    import opsmith.tvm_ffi
+
+    found = opsmith.tvm_ffi.function("softclip", library=ops)(SOFTCLIP, 2.0)
+    assert np.allclose(np.from_dlpack(found), CLIPPED, atol=1e-6)
 
 
 def test_samples_run(ops):

@@ -22,6 +22,8 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
+#[cfg(all(target_os = "linux", not(loom)))]
+pub(crate) use cache::HeldCache;
 pub use cache::{cached_bytes, empty_cache, set_cache_limit, trim};
 use cache::{keep_class, take_class};
 pub(crate) use classes::HEADROOM;

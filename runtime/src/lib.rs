@@ -27,6 +27,7 @@ pub mod element;
 pub mod error;
 pub mod facts;
 mod foreign;
+pub mod fork;
 #[doc(hidden)]
 pub mod generated;
 mod grad;

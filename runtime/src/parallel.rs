@@ -25,6 +25,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+#[cfg(all(target_os = "linux", not(loom)))]
+pub(crate) use pool::HeldPool;
 use shares::Shares;
 
 /// Elements of a range for loops that do little with each: some microseconds.

@@ -5,6 +5,7 @@
 //! the structure are known: the first, and the one that says whether the memory may be written. Memory of CUDA devices is taken over
 //! in the order of this thread's stream, an argument of the other library; it is given back when the work that uses it is done.
 
+mod exported;
 mod structures;
 
 use std::ffi::CStr;
@@ -19,7 +20,9 @@ use crate::call::tensor_by_name;
 use crate::construct;
 use crate::errors::OrRaise;
 use crate::tensor::PyTensor;
-use structures::{DlDataType, DlDevice};
+pub use exported::versioned;
+use exported::{delete_legacy, delete_versioned, legacy};
+use structures::DlDataType;
 pub use structures::{DlTensor, Legacy, Versioned};
 
 /// The memory must not be written.
@@ -62,57 +65,6 @@ pub fn device_of(tensor: &Tensor) -> (i32, i32) {
     }
 }
 
-/// A structure with the sizes, strides and tensor that it refers to.
-struct Exported<H> {
-    head: H,
-    _sizes: Vec<i64>,
-    _strides: Vec<i64>,
-    _tensor: Tensor,
-}
-
-impl<H> Exported<H> {
-    /// The structure at an address of its own, which is also that of its owner.
-    fn new(tensor: Tensor, head: impl FnOnce(DlTensor) -> H) -> *mut Exported<H> {
-        let (kind, number) = device_of(&tensor);
-        let mut described = DlTensor {
-            data: tensor.data_ptr().cast(),
-            device: DlDevice { kind, number },
-            rank: tensor.dim() as i32,
-            dtype: data_type(tensor.dtype()),
-            sizes: std::ptr::null_mut(),
-            strides: std::ptr::null_mut(),
-            byte_offset: 0,
-        };
-        let (mut sizes, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
-        // The addresses of a list's items stay when the list itself moves.
-        (described.sizes, described.strides) = (sizes.as_mut_ptr(), strides.as_mut_ptr());
-        Box::into_raw(Box::new(Exported {
-            head: head(described),
-            _sizes: sizes,
-            _strides: strides,
-            _tensor: tensor,
-        }))
-    }
-}
-
-/// Frees an exported structure and its tensor.
-///
-/// # Safety
-/// `head` is a structure that `export` made; it is not used afterwards.
-unsafe extern "C" fn delete_legacy(head: *mut Legacy) {
-    // SAFETY: the context is the box that `export` made, and receivers call this once.
-    unsafe { drop(Box::from_raw((*head).context.cast::<Exported<Legacy>>())) };
-}
-
-/// As [`delete_legacy`].
-///
-/// # Safety
-/// As of [`delete_legacy`].
-unsafe extern "C" fn delete_versioned(head: *mut Versioned) {
-    // SAFETY: the context is the box that `export` made, and receivers call this once.
-    unsafe { drop(Box::from_raw((*head).context.cast::<Exported<Versioned>>())) };
-}
-
 /// Deletes a structure that no receiver took.
 ///
 /// # Safety
@@ -136,26 +88,6 @@ unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
         if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) != 0 {
             delete_versioned(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
         }
-    }
-}
-
-/// The structure of a tensor, whose receiver calls its deleter once.
-pub fn versioned(tensor: Tensor, flags: u64) -> *mut Versioned {
-    let (major, minor) = VERSION;
-    let flags = if is_padded(tensor.dtype()) { flags | IS_PADDED } else { flags };
-    let head = |tensor| Versioned {
-        major,
-        minor,
-        context: std::ptr::null_mut(),
-        deleter: Some(delete_versioned),
-        flags,
-        tensor,
-    };
-    let exported = Exported::new(tensor, head);
-    // SAFETY: the box was made just now, and nothing else refers to it.
-    unsafe {
-        (*exported).head.context = exported.cast();
-        &raw mut (*exported).head
     }
 }
 
@@ -206,14 +138,10 @@ pub fn export(
     // SAFETY: the structures are complete, and their owner is freed by the receiver or with the capsule.
     unsafe {
         let capsule = if is_versioned {
-            let head = versioned(tensor, if copy == Some(true) { IS_COPIED } else { 0 });
+            let head = versioned(tensor, if copy == Some(true) { IS_COPIED } else { 0 }, None);
             ffi::PyCapsule_New(head.cast(), VERSIONED.as_ptr(), Some(drop_versioned))
         } else {
-            let head =
-                |tensor| Legacy { tensor, context: std::ptr::null_mut(), deleter: Some(delete_legacy) };
-            let exported = Exported::new(tensor, head);
-            (*exported).head.context = exported.cast();
-            ffi::PyCapsule_New((&raw mut (*exported).head).cast(), LEGACY.as_ptr(), Some(drop_legacy))
+            ffi::PyCapsule_New(legacy(tensor).cast(), LEGACY.as_ptr(), Some(drop_legacy))
         };
         Bound::from_owned_ptr_or_err(py, capsule).map(Bound::unbind)
     }
@@ -292,7 +220,7 @@ pub fn import(object: &Bound<'_, PyAny>, device: Option<(i32, i32)>, copy: Optio
 }
 
 /// The device of a kind of memory: the host's, pinned or not, or CUDA's, its own or managed.
-fn device(kind: i32, number: i32) -> PyResult<Device> {
+pub fn device(kind: i32, number: i32) -> PyResult<Device> {
     match (kind, u16::try_from(number)) {
         (1 | 3, _) => Ok(Device::CPU),
         (2 | 13, Ok(number)) => Ok(Device::cuda(number)),

@@ -60,6 +60,8 @@ pub fn install_with(
     package: &str,
     printed: &'static str,
 ) -> PyResult<()> {
+    // The start method `fork` of `multiprocessing` copies the process while other threads compute.
+    opsmith_runtime::fork::keep_usable();
     let library = documentation.library;
     call::set_library(library)?;
     documentation::learn(documentation);

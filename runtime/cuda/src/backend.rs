@@ -113,6 +113,15 @@ unsafe impl DeviceRuntime for Cuda {
         Ok(stream::own(driver::context(index)?)?.id())
     }
 
+    unsafe fn enter_stream(&self, queue: Queue) -> Result<StreamId> {
+        // SAFETY: the caller's promise.
+        unsafe { stream::enter(driver::context(queue.device)?, queue.stream) }
+    }
+
+    fn is_foreign(&self, queue: Queue) -> bool {
+        stream::of(queue).is_ok_and(|stream| stream.is_foreign)
+    }
+
     fn ticket(&self, queue: Queue) -> Result<Ticket> {
         Ok(stream::of(queue)?.ticket())
     }

@@ -13,6 +13,7 @@
 //! A ticket is a counter, so that noting a use of memory costs no call of the driver. An event is recorded when another
 //! stream follows the ticket, the host waits for it, or the allocator asks whether it has passed. That is later than the
 //! ticket, so the event covers it. Streams are never destroyed: that of a thread that ended serves the next new thread.
+//! A thread can enter a stream of other code, whose work is then ordered as that of other threads' streams is.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -27,6 +28,8 @@ use crate::driver::api::Handle;
 use crate::driver::{Context, codes};
 use crate::ticket::{count_of, number_of, ticket};
 
+/// Handle of the driver: the default stream of the thread that passes it.
+const PER_THREAD: u64 = 2;
 /// Events of a stream that may be pending at once; beyond, the newest is recorded again.
 const PENDING: usize = 8;
 
@@ -37,6 +40,8 @@ pub struct Stream {
     /// Its number among all streams, from 1.
     pub number: u16,
     raw: Handle,
+    /// Whether other code created it.
+    pub is_foreign: bool,
     /// Number of tickets issued.
     issued: AtomicU64,
     /// The latest ticket known to have passed.
@@ -64,7 +69,8 @@ struct Events {
 #[derive(Default)]
 struct Registry {
     streams: Vec<&'static Stream>,
-    by_handle: Option<HashMap<u64, &'static Stream>>,
+    /// Streams by device and handle: the default streams of all devices have one handle.
+    by_handle: Option<HashMap<(u16, u64), &'static Stream>>,
     /// Streams of threads that ended.
     idle: Vec<&'static Stream>,
 }
@@ -78,7 +84,7 @@ struct Own(Vec<&'static Stream>);
 impl Drop for Own {
     fn drop(&mut self) {
         let mut registry = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
-        registry.idle.append(&mut self.0);
+        registry.idle.extend(self.0.drain(..).filter(|stream| !stream.is_foreign));
     }
 }
 
@@ -129,12 +135,12 @@ pub fn own(context: &'static Context) -> Result<&'static Stream> {
 /// # Errors
 /// If it is not one of this module's.
 pub fn of(queue: Queue) -> Result<&'static Stream> {
-    let mine = OWN.try_with(|own| own.borrow().0.iter().find(|stream| stream.id() == queue.stream).copied());
+    let mine = OWN.try_with(|own| own.borrow().0.iter().find(|stream| stream.queue() == queue).copied());
     if let Ok(Some(stream)) = mine {
         return Ok(stream);
     }
     let registry = REGISTRY.read().unwrap_or_else(PoisonError::into_inner);
-    let known = registry.by_handle.as_ref().and_then(|streams| streams.get(&queue.stream.0));
+    let known = registry.by_handle.as_ref().and_then(|streams| streams.get(&(queue.device, queue.stream.0)));
     known.copied().ok_or_else(|| {
         Error::device(format!("{:#x} is no stream of device {}", queue.stream.0, queue.device))
             .with_help("use the stream that `DeviceRuntime::stream` returns")
@@ -170,9 +176,6 @@ fn idle_or_new(context: &'static Context) -> Result<&'static Stream> {
     if let Some(found) = registry.idle.iter().position(|stream| stream.context.index == context.index) {
         return Ok(registry.idle.swap_remove(found));
     }
-    let number = u16::try_from(registry.streams.len() + 1).map_err(|_| {
-        Error::device("this process has 65535 streams").with_help("use devices in fewer threads at a time")
-    })?;
     let _entered = context.enter()?;
     let mut raw = std::ptr::null_mut();
     // SAFETY: the context is entered, and the result is a local variable.
@@ -180,24 +183,101 @@ fn idle_or_new(context: &'static Context) -> Result<&'static Stream> {
         unsafe { (context.api().cuStreamCreate)(&mut raw, codes::STREAM_BLOCKING as c_uint) },
         "create a stream",
     )?;
+    registered(&mut registry, context, raw, false)
+}
+
+/// A new stream of the registry.
+fn registered(
+    registry: &mut Registry,
+    context: &'static Context,
+    raw: Handle,
+    is_foreign: bool,
+) -> Result<&'static Stream> {
+    let number = u16::try_from(registry.streams.len() + 1).map_err(|_| {
+        Error::device("this process has 65535 streams").with_help("use devices in fewer threads at a time")
+    })?;
     let stream: &'static Stream = Box::leak(Box::new(Stream {
         context,
         number,
         raw,
+        is_foreign,
         issued: AtomicU64::new(0),
         passed: AtomicU64::new(0),
         events: Mutex::default(),
         followed: Mutex::default(),
     }));
     registry.streams.push(stream);
-    registry.by_handle.get_or_insert_default().insert(stream.id().0, stream);
+    registry.by_handle.get_or_insert_default().insert((context.index, stream.id().0), stream);
     Ok(stream)
+}
+
+/// Makes a stream this thread's on a device, one of other code or one that this function returned; returns the one before.
+///
+/// # Errors
+/// If other code records the work of the stream, it is another one in each thread, or errors of the device.
+///
+/// # Safety
+/// The handle is that of a stream of the device, which stays valid as long as tickets of it.
+pub unsafe fn enter(context: &'static Context, id: StreamId) -> Result<StreamId> {
+    let before = own(context)?;
+    if before.id() == id {
+        return Ok(id);
+    }
+    if is_recording() {
+        return Err(cannot_record("work of another stream"));
+    }
+    let known = of(Queue { device: context.index, stream: id }).ok();
+    let stream = match known {
+        Some(known) => known,
+        None if id.0 == PER_THREAD => {
+            return Err(Error::device(
+                "the default stream of each thread cannot be shared between libraries",
+            )
+            .with_help("use the default stream of the device, or one that was created"));
+        }
+        None => {
+            let raw = std::ptr::with_exposed_provenance_mut(id.0 as usize);
+            let mut registry = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
+            let known =
+                registry.by_handle.as_ref().and_then(|known| known.get(&(context.index, id.0)).copied());
+            known.map_or_else(|| registered(&mut registry, context, raw, true), Ok)?
+        }
+    };
+    if stream.is_foreign {
+        stream.check_that_it_runs()?;
+    }
+    let entered = OWN.try_with(|own| {
+        for one in own.borrow_mut().0.iter_mut().filter(|one| one.context.index == context.index) {
+            *one = stream;
+        }
+    });
+    entered.map_err(|_| Error::device("a thread that is ending has no stream"))?;
+    Ok(before.id())
 }
 
 impl Stream {
     /// The identifier in the interface of devices: the driver's handle.
     pub fn id(&self) -> StreamId {
         StreamId(self.raw.expose_provenance() as u64)
+    }
+
+    /// The queue in the interface of devices.
+    fn queue(&self) -> Queue {
+        Queue { device: self.context.index, stream: self.id() }
+    }
+
+    /// Refuses a stream whose work other code records: memory of this module would not be the record's.
+    fn check_that_it_runs(&self) -> Result<()> {
+        let Some(is_capturing) = self.context.api().cuStreamIsCapturing else { return Ok(()) };
+        let mut status = 0;
+        let _entered = self.context.enter()?;
+        // SAFETY: the context is entered, the stream is one of it, and the result is a local variable.
+        self.context.check(unsafe { is_capturing(self.raw, &mut status) }, "look at a stream")?;
+        match status {
+            0 => Ok(()),
+            _ => Err(Error::device("the work of the current stream is recorded by another library")
+                .with_help("call the operator outside of the other library's graph")),
+        }
     }
 
     /// The driver's handle.

@@ -75,6 +75,20 @@ fn process_cache() -> MutexGuard<'static, Cache<CLASSES>> {
     PROCESS_CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The lock on the process's cache.
+#[cfg(all(target_os = "linux", not(loom)))]
+pub struct HeldCache(
+    #[expect(dead_code, reason = "held as long as the value lives")] MutexGuard<'static, Cache<CLASSES>>,
+);
+
+#[cfg(all(target_os = "linux", not(loom)))]
+impl HeldCache {
+    /// Waits for the lock.
+    pub fn lock() -> HeldCache {
+        HeldCache(process_cache())
+    }
+}
+
 /// A block of a class, cached or of the system; `None` if neither has one, or beyond the limit.
 #[inline(always)]
 pub fn take_class(class: usize) -> Option<NonNull<u8>> {

@@ -44,8 +44,8 @@ pub struct DeviceMemory {
     start: NonNull<u8>,
     bytes: usize,
     last_use: AtomicU64,
-    /// The owner of memory of other code.
-    owner: Option<Box<dyn Any + Send + Sync>>,
+    /// The owner of memory of other code, and the stream in which it was taken over.
+    owner: Option<(Box<dyn Any + Send + Sync>, Queue)>,
 }
 
 // SAFETY: the address is never dereferenced here, and the runtime accepts releases from any thread.
@@ -81,7 +81,8 @@ impl DeviceMemory {
     }
 
     /// Memory of a device that an owner keeps alive, for instance that of an array received from another library. The owner is
-    /// dropped when the work that uses the memory is done, for which the last handle waits.
+    /// dropped when the work that uses the memory is done, for which the last handle waits. If this thread is in a stream of other code
+    /// ([`super::ForeignStream`]), it is dropped at once, when that stream follows the work.
     ///
     /// # Errors
     /// As [`DeviceMemory::new`].
@@ -98,7 +99,7 @@ impl DeviceMemory {
         let runtime = super::of(device)?;
         let queue = Queue { device: device.index, stream: runtime.stream(device.index)? };
         let last_use = AtomicU64::new(runtime.ticket(queue)?.0);
-        Ok(DeviceMemory { runtime, device, start, bytes, last_use, owner: Some(Box::new(owner)) })
+        Ok(DeviceMemory { runtime, device, start, bytes, last_use, owner: Some((Box::new(owner), queue)) })
     }
 
     /// The device of the memory.
@@ -114,6 +115,14 @@ impl DeviceMemory {
     /// The ticket of the last use recorded so far.
     pub fn last_use(&self) -> Ticket {
         Ticket(self.last_use.load(Ordering::Acquire))
+    }
+
+    /// Records a use by all work that was submitted so far to a stream, also by other code.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub fn note_use_in(&self, queue: Queue) -> Result<()> {
+        self.note_use(&Work::of_queue(self.runtime, queue))
     }
 
     /// Records a use that lasts until all work submitted so far is done. Streams follow each other's uses, so the
@@ -137,9 +146,12 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        if let Some(owner) = self.owner.take() {
+        if let Some((owner, queue)) = self.owner.take() {
             // A failure is that of the work, and reported where its results are read.
-            _ = self.runtime.wait(self.device.index, self.last_use());
+            _ = match self.runtime.is_foreign(queue) {
+                true => self.runtime.follow(queue, self.last_use()),
+                false => self.runtime.wait(self.device.index, self.last_use()),
+            };
             return drop(owner);
         }
         report(self.device, self.start, -(self.bytes as isize));

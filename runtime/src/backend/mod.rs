@@ -8,6 +8,7 @@
 
 mod capture;
 mod convolution;
+mod foreign_stream;
 mod held;
 mod memory;
 mod product;
@@ -25,6 +26,7 @@ use crate::scalar::Scalar;
 
 pub use capture::{Capture, Recording};
 pub use convolution::{ConvolutionPart, LibraryConvolution};
+pub use foreign_stream::ForeignStream;
 pub(crate) use held::{hold_back, holds_back, submit_held};
 pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
 pub use product::{Activation, LibraryProduct};
@@ -178,6 +180,28 @@ pub unsafe trait DeviceRuntime: Sync {
     /// # Errors
     /// If the device does not exist.
     fn stream(&self, device: u16) -> Result<StreamId>;
+
+    /// Makes a stream that other code created this thread's on a device, and returns the one that was this thread's before, which
+    /// the same function makes it again. It is named by the device's own handle, which [`StreamId`] is on such a backend.
+    ///
+    /// # Errors
+    /// If the backend takes no streams of other code, other code records the work of the stream, or errors of the device.
+    ///
+    /// # Safety
+    /// The handle is that of a stream of the device, which stays valid as long as memory that was used in it.
+    unsafe fn enter_stream(&self, queue: Queue) -> Result<StreamId> {
+        Err(Error::not_implemented(format!(
+            "the backend of device {} has streams of its own alone",
+            queue.device
+        ))
+        .with_help("exchange tensors by `__dlpack__`"))
+    }
+
+    /// Whether other code created a stream, and orders its own uses of memory by it.
+    fn is_foreign(&self, queue: Queue) -> bool {
+        _ = queue;
+        false
+    }
 
     /// The point after all work submitted to a stream so far.
     ///

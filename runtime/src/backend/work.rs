@@ -37,7 +37,6 @@ impl Work {
     }
 
     /// Work in a queue of a runtime.
-    #[cfg(all(loom, test))]
     pub(crate) fn of_queue(runtime: &'static dyn DeviceRuntime, queue: Queue) -> Work {
         Work { runtime, queue }
     }

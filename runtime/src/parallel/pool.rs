@@ -85,6 +85,28 @@ struct Pool {
     done: Condvar,
 }
 
+/// The lock on the pool of the program.
+#[cfg(all(target_os = "linux", not(loom)))]
+pub struct HeldPool(MutexGuard<'static, State>);
+
+#[cfg(all(target_os = "linux", not(loom)))]
+impl HeldPool {
+    /// Waits for the lock.
+    pub fn lock() -> HeldPool {
+        HeldPool(lock(&POOL.state))
+    }
+
+    /// Begins anew in a copy of the process, which has neither the threads nor the jobs of others.
+    pub fn forget_threads(&mut self) {
+        (self.0.threads, self.0.asleep) = (0, 0);
+        for (entry, active) in self.0.jobs.iter_mut().zip(&POOL.active) {
+            // A job belongs to a thread that does not exist, and so does the memory of its panic.
+            std::mem::forget(entry.take());
+            active.store(0, Ordering::Release);
+        }
+    }
+}
+
 struct State {
     jobs: [Option<Entry>; JOBS],
     /// The number of threads.

@@ -14,6 +14,7 @@ pub const TABLE: Table = Table {
         ("device", &[]),
         ("error", &[]),
         ("parallel", &["error"]),
+        ("fork", &["allocator", "parallel"]),
         ("scalar", &["error"]),
         ("lists", &["scalar"]),
         ("element", &["scalar"]),

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Session};
 use crate::argument;
 use crate::call::{elements, library, released, tensor_by_name};
 use crate::errors::{OrRaise, forget, raise};
@@ -23,31 +23,31 @@ use crate::result;
 pub type Given = (Vec<Value>, Vec<(String, Value)>);
 
 /// Reads an argument: tensors of the class, lists of such, and whatever other calls take.
-fn read(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if exchange.is_object(object) {
-        return exchange.tensor(object).map(Value::Tensor);
+fn read(session: &mut Session<'_>, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if session.is_object(object) {
+        return session.tensor(object).map(Value::Tensor);
     }
     let list: Vec<Bound<'_, PyAny>> = match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
         (Ok(list), _) => list.iter().collect(),
         (_, Ok(tuple)) => tuple.iter().collect(),
         _ => return argument::read(object),
     };
-    if !list.iter().any(|item| exchange.is_object(item)) {
+    if !list.iter().any(|item| session.is_object(item)) {
         return argument::read(object);
     }
-    if list.iter().all(|item| exchange.is_object(item)) {
-        return list.iter().map(|item| exchange.tensor(item)).collect::<PyResult<_>>().map(Value::Tensors);
+    if list.iter().all(|item| session.is_object(item)) {
+        return list.iter().map(|item| session.tensor(item)).collect::<PyResult<_>>().map(Value::Tensors);
     }
-    optional_tensors(exchange, object).map(Value::OptionalTensors)
+    optional_tensors(session, object).map(Value::OptionalTensors)
 }
 
 /// Tensors of a list, of which some may be absent.
-pub fn optional_tensors(exchange: &Exchange, list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
+pub fn optional_tensors(session: &mut Session<'_>, list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
     let item = |item: PyResult<Bound<'_, PyAny>>| {
         let item = item?;
         match item.is_none() {
             true => Ok(None),
-            false if exchange.is_object(&item) => exchange.tensor(&item).map(Some),
+            false if session.is_object(&item) => session.tensor(&item).map(Some),
             false => argument::read_tensor(&item).map(Some),
         }
     };
@@ -56,12 +56,12 @@ pub fn optional_tensors(exchange: &Exchange, list: &Bound<'_, PyAny>) -> PyResul
 
 /// Reads the arguments of a call.
 pub fn read_all<'py>(
-    exchange: &Exchange,
+    session: &mut Session<'_>,
     args: impl Iterator<Item = Bound<'py, PyAny>>,
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Given> {
-    let args = args.map(|arg| read(exchange, &arg)).collect::<PyResult<_>>()?;
-    let named = named.into_iter().flatten().map(|(key, value)| Ok((key.extract()?, read(exchange, &value)?)));
+    let args = args.map(|arg| read(session, &arg)).collect::<PyResult<_>>()?;
+    let named = named.into_iter().flatten().map(|(key, value)| Ok((key.extract()?, read(session, &value)?)));
     Ok((args, named.collect::<PyResult<_>>()?))
 }
 
@@ -108,7 +108,7 @@ impl PyKernel {
     }
 
     /// The functional form: new tensors.
-    fn functional(&self, py: Python<'_>, given: &Given) -> PyResult<Py<PyAny>> {
+    fn functional(&self, py: Python<'_>, session: &Session<'_>, given: &Given) -> PyResult<Py<PyAny>> {
         let (args, named) = given;
         let named: SmallVec<[(&str, Value); 4]> =
             named.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
@@ -119,7 +119,7 @@ impl PyKernel {
         let mut give = |tensor: Tensor| -> PyResult<Py<PyAny>> {
             let tensor = own(py, tensor, inputs.iter().chain(&made))?;
             made.push(tensor.clone());
-            self.exchange.object(py, tensor)
+            session.object(py, tensor)
         };
         let mut objects: SmallVec<[Py<PyAny>; 4]> = SmallVec::new();
         for value in values {
@@ -184,12 +184,15 @@ impl PyKernel {
         args: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let given = read_all(&self.exchange, args.iter(), named)?;
+        let mut session = self.exchange.session();
+        let given = read_all(&mut session, args.iter(), named)?;
         forget();
-        match self.form {
-            Form::Functional => self.functional(py, &given),
+        let found = match self.form {
+            Form::Functional => self.functional(py, &session, &given),
             Form::Inplace | Form::Out => self.writing(py, &given, args, named),
-        }
+        }?;
+        session.end(py)?;
+        Ok(found)
     }
 
     fn __repr__(&self) -> String {

@@ -12,7 +12,7 @@ use opsmith_runtime::{Arg, Result, Tensor, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Session};
 use super::kernel::{Given, optional_tensors, own, read_all, tensors_of};
 use crate::call::{elements, released, tensor_by_name};
 use crate::errors::{OrRaise, forget};
@@ -200,10 +200,11 @@ impl PyPullback {
         args: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let cotangents = optional_tensors(&self.exchange, cotangents)?;
-        let mut gradients = optional_tensors(&self.exchange, gradients)?;
-        let results: Vec<Tensor> = optional_tensors(&self.exchange, results)?.into_iter().flatten().collect();
-        let mut given = read_all(&self.exchange, args.iter(), named)?;
+        let mut session = self.exchange.session();
+        let cotangents = optional_tensors(&mut session, cotangents)?;
+        let mut gradients = optional_tensors(&mut session, gradients)?;
+        let results: Vec<Tensor> = optional_tensors(&mut session, results)?.into_iter().flatten().collect();
+        let mut given = read_all(&mut session, args.iter(), named)?;
         forget();
         let (op, count) = (self.op, elements(&given.0));
         let run = || {
@@ -215,7 +216,9 @@ impl PyPullback {
         others.extend(cotangents.into_iter().flatten());
         others.extend(results);
         others.extend(gradients.into_iter().flatten());
-        self.give(py, all, found, others, &[])
+        let found = give(py, &session, (all, found), others, &[])?;
+        session.end(py)?;
+        Ok(found)
     }
 }
 
@@ -238,9 +241,10 @@ impl PyPullback {
         may_be_given: bool,
     ) -> PyResult<Py<PyAny>> {
         let py = args.py();
-        let gradients = optional_tensors(&self.exchange, gradient_objects)?;
-        let results: Vec<Tensor> = optional_tensors(&self.exchange, results)?.into_iter().flatten().collect();
-        let mut given = read_all(&self.exchange, args.iter(), named)?;
+        let mut session = self.exchange.session();
+        let gradients = optional_tensors(&mut session, gradient_objects)?;
+        let results: Vec<Tensor> = optional_tensors(&mut session, results)?.into_iter().flatten().collect();
+        let mut given = read_all(&mut session, args.iter(), named)?;
         forget();
         let (op, count) = (self.op, elements(&given.0));
         let (leaves, found) = released(py, count, || {
@@ -260,35 +264,36 @@ impl PyPullback {
         let mut others: Vec<Tensor> = tensors_of(&given).into_vec();
         others.extend(results);
         others.extend(gradients.into_iter().flatten());
-        self.give(py, leaves, found, others, &same)
+        let found = give(py, &session, (leaves, found), others, &same)?;
+        session.end(py)?;
+        Ok(found)
     }
+}
 
-    /// Objects of gradients, zeros where none flows, and those of tensors that are the `same`.
-    fn give(
-        &self,
-        py: Python<'_>,
-        leaves: Vec<Tensor>,
-        found: Vec<Option<Tensor>>,
-        mut others: Vec<Tensor>,
-        same: &[(Tensor, Py<PyAny>)],
-    ) -> PyResult<Py<PyAny>> {
-        let mut objects = Vec::with_capacity(leaves.len());
-        for (leaf, found) in leaves.iter().zip(found) {
-            let known = found.as_ref().and_then(|found| same.iter().find(|(one, _)| are_one(one, found)));
-            if let Some((_, object)) = known {
-                objects.push(object.clone_ref(py));
-                continue;
-            }
-            let tensor = match found {
-                Some(tensor) => own(py, tensor, others.iter())?,
-                None => {
-                    let zeros = tensor_by_name(py, "zeros_like", &[Value::Tensor(leaf.detach())], &[])?;
-                    own(py, zeros, others.iter())?
-                }
-            };
-            others.push(tensor.clone());
-            objects.push(self.exchange.object(py, tensor)?);
+/// Objects of gradients, zeros where none flows, and those of tensors that are the `same`.
+fn give(
+    py: Python<'_>,
+    session: &Session<'_>,
+    (leaves, found): (Vec<Tensor>, Vec<Option<Tensor>>),
+    mut others: Vec<Tensor>,
+    same: &[(Tensor, Py<PyAny>)],
+) -> PyResult<Py<PyAny>> {
+    let mut objects = Vec::with_capacity(leaves.len());
+    for (leaf, found) in leaves.iter().zip(found) {
+        let known = found.as_ref().and_then(|found| same.iter().find(|(one, _)| are_one(one, found)));
+        if let Some((_, object)) = known {
+            objects.push(object.clone_ref(py));
+            continue;
         }
-        Ok(PyList::new(py, objects)?.into_any().unbind())
+        let tensor = match found {
+            Some(tensor) => own(py, tensor, others.iter())?,
+            None => {
+                let zeros = tensor_by_name(py, "zeros_like", &[Value::Tensor(leaf.detach())], &[])?;
+                own(py, zeros, others.iter())?
+            }
+        };
+        others.push(tensor.clone());
+        objects.push(session.object(py, tensor)?);
     }
+    Ok(PyList::new(py, objects)?.into_any().unbind())
 }

@@ -140,6 +140,7 @@ functions! {
         cuCtxEnablePeerAccess(peer: Handle, flags: c_uint);
         cuEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle);
         cuFuncGetParamInfo(function: Handle, index: usize, offset: *mut usize, bytes: *mut usize);
+        cuStreamIsCapturing(stream: Handle, status: *mut c_int);
     }
     graphs {
         cuThreadExchangeStreamCaptureMode(mode: *mut c_int);

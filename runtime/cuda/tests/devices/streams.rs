@@ -1,16 +1,23 @@
 //! Order: streams of threads, tickets, reuse of memory.
 
-use std::sync::mpsc;
+use std::ptr::NonNull;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
-use opsmith_runtime::backend::{DeviceMemory, Elements, Work};
+use opsmith_runtime::backend::{DeviceMemory, Elements, ForeignStream, Queue, StreamId, Work};
 use opsmith_runtime::{DType, Scalar, Tensor};
 
-use crate::common::{DEVICE, Part, done, download, runtime, upload};
+use crate::common::{DEVICE, Part, done, download, runtime, says, upload};
 
 /// The parts of this file.
-pub const PARTS: &[Part] =
-    &[("two", two), ("reused", reused), ("many", many), ("ended", ended), ("first_use", first_use)];
+pub const PARTS: &[Part] = &[
+    ("two", two),
+    ("reused", reused),
+    ("many", many),
+    ("ended", ended),
+    ("first_use", first_use),
+    ("foreign", foreign),
+];
 
 #[test]
 fn a_stream_follows_anothers_work() {
@@ -36,6 +43,11 @@ fn a_thread_that_ended_leaves_its_stream() {
 #[test]
 fn the_first_use_follows_the_allocating_stream() {
     done("first_use", &[]);
+}
+
+#[test]
+fn a_thread_enters_a_stream_of_other_code_and_leaves_it() {
+    done("foreign", &[]);
 }
 
 /// Fills bytes in this thread's stream.
@@ -153,4 +165,47 @@ fn first_use() {
     let memory = other.join().unwrap();
     Work::on(DEVICE).unwrap().wait().unwrap();
     assert_eq!(download(&memory, bytes).unwrap(), vec![9; bytes]);
+}
+
+/// The handle of the driver's default stream.
+const DEFAULT: StreamId = StreamId(0);
+
+fn foreign() {
+    let own = runtime().stream(0).unwrap();
+    let memory = DeviceMemory::new(DEVICE, 100).unwrap();
+    fill(&memory, 100, 1);
+    let owner = Arc::new(());
+    // SAFETY: the default stream is valid as long as the device.
+    let entered = unsafe { ForeignStream::enter(DEVICE, DEFAULT).unwrap() };
+    assert_eq!(runtime().stream(0).unwrap(), DEFAULT);
+    assert_eq!(entered.queue(), Queue { device: 0, stream: DEFAULT });
+    fill(&memory, 100, 2);
+    // SAFETY: `memory` is kept, and nothing else uses it meanwhile.
+    let lent = unsafe {
+        DeviceMemory::external(DEVICE, NonNull::new(memory.start()).unwrap(), 100, owner.clone()).unwrap()
+    };
+    fill(&lent, 100, 3);
+    drop(lent);
+    assert_eq!(Arc::strong_count(&owner), 1, "the owner is dropped in the order of the stream");
+    memory.note_use_in(entered.queue()).unwrap();
+    // The thread's own stream again, and no stream twice.
+    // SAFETY: as above.
+    let inner = unsafe { ForeignStream::enter(DEVICE, DEFAULT).unwrap() };
+    inner.leave().unwrap();
+    assert_eq!(runtime().stream(0).unwrap(), DEFAULT);
+    entered.leave().unwrap();
+    assert_eq!(runtime().stream(0).unwrap(), own);
+    assert_eq!(download(&memory, 100).unwrap(), [3; 100]);
+    // The default stream of a thread means another stream in each.
+    // SAFETY: the handle is refused.
+    says(unsafe { ForeignStream::enter(DEVICE, StreamId(2)) }, &["default stream of each thread"]);
+    assert_eq!(runtime().stream(0).unwrap(), own);
+    // A thread that ends in such a stream leaves none to others.
+    thread::spawn(|| {
+        // SAFETY: as above.
+        std::mem::forget(unsafe { ForeignStream::enter(DEVICE, DEFAULT).unwrap() });
+    })
+    .join()
+    .unwrap();
+    assert_ne!(thread::spawn(|| runtime().stream(0).unwrap()).join().unwrap(), DEFAULT);
 }
