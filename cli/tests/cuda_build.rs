@@ -242,8 +242,18 @@ fn the_real_compiler_makes_an_archive() {
     let texts = texts("real");
     let file = texts.join("kernels.images").display().to_string();
     let all = texts.display().to_string();
-    let build =
-        ["cuda", "build", &all, "-o", &file, "--arch", "sm_90,sm_90a,sm_120", "--ptx", "compute_75", "--list"];
+    let build = [
+        "cuda",
+        "build",
+        &all,
+        "-o",
+        &file,
+        "--arch",
+        "sm_90,sm_90a,sm_120",
+        "--ptx",
+        "compute_75",
+        "--list",
+    ];
     let run = opsmith_with(&[], &build);
     run.assert_parts(&[
         "scale.cuh (SCALE(2)): sm_90, ",

@@ -206,7 +206,8 @@ impl Known {
         let is_same = self.is_same_work(&composed, first, second)
             && (layout, dtype) == (&composed.result.1, &composed.result.2)
             && layout.is_contiguous()
-            && first.outs.first().and_then(|whole| sizes(graph, *whole, self.more)).as_ref() == Some(&layout.sizes);
+            && first.outs.first().and_then(|whole| sizes(graph, *whole, self.more)).as_ref()
+                == Some(&layout.sizes);
         let [Node { kind: NodeKind::Call { op: called, compute }, args, .. }] = own.nodes.as_slice() else {
             return Some(None);
         };
