@@ -176,10 +176,8 @@ fn idle_or_new(context: &'static Context) -> Result<&'static Stream> {
     let _entered = context.enter()?;
     let mut raw = std::ptr::null_mut();
     // SAFETY: the context is entered, and the result is a local variable.
-    context.check(
-        unsafe { (context.api().cuStreamCreate)(&mut raw, codes::STREAM_BLOCKING as c_uint) },
-        "create a stream",
-    )?;
+    let code = unsafe { (context.api().cuStreamCreate)(&mut raw, codes::STREAM_BLOCKING as c_uint) };
+    context.check(code, "create a stream")?;
     let stream: &'static Stream = Box::leak(Box::new(Stream {
         context,
         number,
