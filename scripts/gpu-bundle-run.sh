@@ -26,7 +26,7 @@ part() { # NAME SECONDS COMMAND...
   row "$name" "$status" $((SECONDS - start)) "$(grep -E 'comparisons|passed,' "$name.log" | tail -n 1)"
 }
 
-nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || true
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null || echo "no nvidia-smi"
 for check in forms gradients graphs; do
   OPSMITH_CUDA_PART=$check part "$check" 120 ./cuda --exact worker --nocapture --test-threads=1
 done
@@ -37,12 +37,16 @@ part bench 100 sh -c './opsmith-bench --device cuda --gate 0 >ours.jsonl'
 if python3 -c 'import torch' 2>/dev/null; then
   part bench_torch 100 sh -c 'python3 device_torch.py >theirs.jsonl'
   python3 compare.py ours.jsonl theirs.jsonl | tee compare.txt
+else
+  row bench_torch null 0 "python3 has no torch"
 fi
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck initcheck; do
     OPSMITH_OPERATORS=add,sum,mm,softmax,index_select,sort,conv2d OPSMITH_CUDA_PART=forms \
       part "sanitizer_$tool" 90 compute-sanitizer --tool "$tool" --error-exitcode 9 ./cuda --exact worker --nocapture --test-threads=1
   done
+else
+  row sanitizer null 0 "there is no compute-sanitizer"
 fi
 {
   echo '{"parts": ['
