@@ -20,7 +20,9 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::moves::{Side, area, move_rows, stream};
 pub use crate::moves::{copy_elements, copy_part};
-use crate::pointwise::{Loop, MAX_OPERANDS, Row, Rows, Visit, for_each_row, for_each_rows, map_any};
+use crate::pointwise::{
+    Loop, MAX_OPERANDS, Row, Rows, Versions, Visit, for_each_row, for_each_rows, map_any,
+};
 use crate::scalar::Scalar;
 use crate::storage::Storage;
 use crate::tensor::{Tensor, observer};
@@ -78,12 +80,13 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
     match source.dtype() {
         DType::F64 if target.dtype().is_stored() && target.dtype().is_float() => {
             // SAFETY: the loop is one of these types.
-            let body = unsafe { Loop::new(&(), round_row) };
+            let body = unsafe { Loop::new(&(), const { &Versions::one(round_row) }) };
             run([DType::F32, DType::F64], body)
         }
         _ => with_computing_dtype!(source.dtype(), S => with_computing_dtype!(target.dtype(), D => {
             // SAFETY: the loop is one of these types.
-            run([D::DTYPE, S::DTYPE], unsafe { Loop::new(&(), convert_row::<S, D>) })
+            let body = unsafe { Loop::new(&(), const { &Versions::one(convert_row::<S, D>) }) };
+            run([D::DTYPE, S::DTYPE], body)
         })),
     }
 }

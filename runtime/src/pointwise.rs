@@ -15,6 +15,8 @@
 //! ```
 
 mod blocks;
+mod loops;
+mod natural;
 mod rows;
 mod slots;
 
@@ -23,18 +25,17 @@ use opsmith_core::DType;
 use crate::arith::{check_zero_division, clear_zero_division};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
-use crate::layout::{broadcasts, same_sizes};
-use crate::moves::stream;
+use crate::layout::broadcasts;
 use crate::op::KernelCall;
-use crate::parallel::{self, CHUNK, Shared};
+use crate::parallel::CHUNK;
 use crate::simd;
 use crate::tensor::Tensor;
-use blocks::{BLOCK, Blocks};
-pub(crate) use blocks::{Loop, map_any};
-use rows::addresses;
+use blocks::Blocks;
+pub(crate) use blocks::map_any;
+pub(crate) use loops::{Loop, Versions};
+use natural::{is_natural, natural, run_in_threads, run_natural};
 pub use rows::{Row, Rows, for_each_row};
 pub(crate) use rows::{Visit, for_each_rows};
-use slots::{Block, copy_block};
 
 /// Most operands a loop can have, output included.
 pub const MAX_OPERANDS: usize = 8;
@@ -51,42 +52,13 @@ pub(crate) fn refuse_other_shape(index: usize, input: &Tensor, out: &Tensor) -> 
     .with_help("inference gives the output the shape that all inputs broadcast to"))
 }
 
-/// The number of elements, if all operands have those of the loop's types in the same order in memory, one after the other,
-/// which needs no plan; their addresses are written to `pointers`. `alike` says that they have one shape.
-#[inline(always)]
-fn natural<const N: usize>(
-    operands: &[&Tensor; N],
-    dtypes: &[DType; N],
-    alike: bool,
-    pointers: &mut [*mut u8; MAX_OPERANDS],
-) -> Option<usize> {
-    let out = operands[0].run()?;
-    for index in 0..N {
-        let tensor = operands[index];
-        if tensor.dtype() != dtypes[index] {
-            return None;
-        }
-        let run = if index == 0 { out } else { tensor.run()? };
-        pointers[index] = run.start;
-        if !(alike || index == 0 || run.numel == out.numel && follows(run.sizes, out.sizes)) {
-            return None;
-        }
-    }
-    Some(out.numel as usize)
-}
-
-/// Whether as many elements of one shape are those of another in the same order.
-#[inline(always)]
-fn follows(sizes: &[i64], of: &[i64]) -> bool {
-    // With as many elements, a shape of one dimension is the other's.
-    of.len() == 1 && sizes.len() <= 1 || same_sizes(sizes, of) || broadcasts(sizes, of)
-}
-
 /// The types of a loop's operands, output first.
 struct Operands<const N: usize> {
     dtypes: [DType; N],
     /// Whether the loop may divide integers.
     integers: bool,
+    /// Whether there is nothing to check after the loop: it divides no integers, and results are not `bool`.
+    plain: bool,
 }
 
 impl<const N: usize> Operands<N> {
@@ -96,7 +68,8 @@ impl<const N: usize> Operands<N> {
             integers |= dtypes[at].is_int();
             at += 1;
         }
-        Operands { dtypes, integers }
+        let plain = !integers && N > 0 && !matches!(dtypes[0], DType::Bool);
+        Operands { dtypes, integers, plain }
     }
 }
 
@@ -109,34 +82,34 @@ fn run<const N: usize>(
     types: &Operands<N>,
     body: Loop<'_>,
 ) -> Result<()> {
+    if types.plain {
+        let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+        if let Some(length) = natural(call, inputs, &types.dtypes, &mut pointers) {
+            // SAFETY: the operands are those of the call, as `natural` found them.
+            unsafe { run_together(&pointers, types, length, body) };
+            return Ok(());
+        }
+    }
+    run_with_checks(call, inputs, types, body)
+}
+
+/// As [`run`], of any types and layouts. Apart, so that most calls have none of its registers to save.
+#[inline(never)]
+fn run_with_checks<const N: usize>(
+    call: &KernelCall<'_>,
+    inputs: &[usize],
+    types: &Operands<N>,
+    body: Loop<'_>,
+) -> Result<()> {
     // Floats have quotients by zero; of integers, an expression cannot say that there is none.
     if types.integers {
         clear_zero_division();
     }
-    let operands = call.operands_of_any_dtype(inputs)?;
     let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
-    if let Some(length) = natural(&operands, &types.dtypes, call.has_one_shape(), &mut pointers) {
-        // SAFETY: each operand has as many elements of the loop's types, and they have no other writer while the call
-        // lives; no view has those of the output, nor gets them while the loop runs, whose function has no access to the
-        // call. An input that shares memory with the output is the same elements.
-        unsafe {
-            if length > CHUNK && !types.integers {
-                run_in_threads(&pointers, &types.dtypes, length, body);
-            } else {
-                run_natural(&pointers, &types.dtypes, length, body);
-            }
-        }
-    } else {
-        blocks::check_converted(&operands, &types.dtypes)?;
-        let blocks = Blocks::new(&operands, types.dtypes);
-        // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements:
-        // operands that share memory with the output are the same elements.
-        let run = |rows: &Rows<'_>| unsafe { blocks.run(rows, body) };
-        if types.integers {
-            for_each_rows(&operands, blocks.area(), Visit::InOrder(&mut { run }))?;
-        } else {
-            for_each_rows(&operands, blocks.area(), Visit::InThreads(&run))?;
-        }
+    match natural(call, inputs, &types.dtypes, &mut pointers) {
+        // SAFETY: the operands are those of the call, as `natural` found them.
+        Some(length) => unsafe { run_together(&pointers, types, length, body) },
+        None => run_apart(call, inputs, types, body)?,
     }
     // Only a `bool` can be left without a value.
     if types.dtypes[0] == DType::Bool {
@@ -145,128 +118,54 @@ fn run<const N: usize>(
     if types.integers { check_zero_division() } else { Ok(()) }
 }
 
-/// Runs a loop over elements one after the other.
+/// Runs a loop over operands of a call whose elements lie one after the other, all in the same order.
 ///
 /// # Safety
-/// As [`Loop::run`], but that an input may be the elements of the output.
-#[inline]
-unsafe fn run_natural<const N: usize>(
+/// At each pointer lie as many elements of the loop's types. They have no other writer while the call lives; no view has those
+/// of the output, nor gets them while the loop runs, whose function has no access to the call. An input that shares memory
+/// with the output is the same elements.
+#[inline(always)]
+unsafe fn run_together<const N: usize>(
     pointers: &[*mut u8; MAX_OPERANDS],
-    dtypes: &[DType; N],
+    types: &Operands<N>,
     length: usize,
     body: Loop<'_>,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        if pointers[1..N].contains(&pointers[0]) {
-            run_in_place(pointers, dtypes, length, body);
+        if length > CHUNK && !types.integers {
+            run_in_threads(pointers, &types.dtypes, length, body);
         } else {
-            body.run(pointers, length);
+            run_natural(pointers, &types.dtypes, length, body);
         }
     }
 }
 
-/// As [`run_natural`], of an output that is an input, too: the loop reads a copy, block by block.
-///
-/// # Safety
-/// As [`run_natural`].
+/// Runs a loop over elements that lie in any way.
 #[inline(never)]
-unsafe fn run_in_place<const N: usize>(
-    pointers: &[*mut u8; MAX_OPERANDS],
-    dtypes: &[DType; N],
-    length: usize,
+fn run_apart<const N: usize>(
+    call: &KernelCall<'_>,
+    inputs: &[usize],
+    types: &Operands<N>,
     body: Loop<'_>,
-) {
-    let mut block = Block::<BLOCK>::new();
-    let size = dtypes[0].size();
-    let mut moved = *pointers;
-    let mut left = length;
-    while left > 0 {
-        let (count, target) = (left.min(BLOCK / size), moved[0]);
-        let mut read = moved;
-        for pointer in read[1..N].iter_mut().filter(|pointer| **pointer == target) {
-            *pointer = block.pointer();
-        }
-        // SAFETY: as many elements lie there, and the block has room for them. By the caller's promise the loop may run;
-        // inputs and output are disjoint.
-        unsafe {
-            copy_block(target, block.pointer(), count * size);
-            body.run(&read, count);
-        }
-        left -= count;
-        for (pointer, dtype) in moved.iter_mut().zip(dtypes) {
-            *pointer = pointer.wrapping_add(count * dtype.size());
-        }
+) -> Result<()> {
+    let operands = call.operands_of_any_dtype(inputs)?;
+    let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+    if is_natural(&operands, &types.dtypes, &mut pointers) {
+        // SAFETY: each operand has as many elements; the call is the only one that uses them.
+        unsafe { run_together(&pointers, types, operands[0].numel() as usize, body) };
+        return Ok(());
     }
-}
-
-/// As [`run_natural`], of an output that is larger than the caches: the loop writes a block, and so reads all operands from
-/// memory at once. An output that is no input goes to memory past the caches.
-///
-/// # Safety
-/// As [`run_natural`].
-#[inline(never)]
-unsafe fn run_by_blocks<const N: usize>(
-    pointers: &[*mut u8; MAX_OPERANDS],
-    dtypes: &[DType; N],
-    length: usize,
-    body: Loop<'_>,
-) {
-    let streams = !pointers[1..N].contains(&pointers[0]);
-    let mut block = Block::<BLOCK>::new();
-    let size = dtypes[0].size();
-    let mut moved = *pointers;
-    let mut left = length;
-    while left > 0 {
-        let (count, target) = (left.min(BLOCK / size), moved[0]);
-        moved[0] = block.pointer();
-        // SAFETY: the caller's promise; the block has room for the elements, and is no operand.
-        unsafe {
-            body.run(&moved, count);
-            if streams {
-                stream::store(block.pointer(), target, count * size);
-            } else {
-                copy_block(block.pointer(), target, count * size);
-            }
-        }
-        left -= count;
-        moved[0] = target;
-        for (pointer, dtype) in moved.iter_mut().zip(dtypes) {
-            *pointer = pointer.wrapping_add(count * dtype.size());
-        }
+    blocks::check_converted(&operands, &types.dtypes)?;
+    let blocks = Blocks::new(&operands, types.dtypes);
+    // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements: operands
+    // that share memory with the output are the same elements.
+    let run = |rows: &Rows<'_>| unsafe { blocks.run(rows, body) };
+    if types.integers {
+        for_each_rows(&operands, blocks.area(), Visit::InOrder(&mut { run }))
+    } else {
+        for_each_rows(&operands, blocks.area(), Visit::InThreads(&run))
     }
-    if streams {
-        stream::finish();
-    }
-}
-
-/// As [`run_natural`], in several threads if the loop takes long.
-///
-/// # Safety
-/// As [`run_natural`].
-#[inline(never)]
-unsafe fn run_in_threads<const N: usize>(
-    pointers: &[*mut u8; MAX_OPERANDS],
-    dtypes: &[DType; N],
-    length: usize,
-    body: Loop<'_>,
-) {
-    let start = pointers.map(Shared);
-    let is_large = stream::is_streamed(length * dtypes[0].size());
-    parallel::for_each_range(length, CHUNK, |range| {
-        let mut pointers = addresses(&start);
-        for (pointer, dtype) in pointers.iter_mut().zip(dtypes) {
-            *pointer = pointer.wrapping_add(range.start * dtype.size());
-        }
-        // SAFETY: the range lies in the caller's, and no other thread has one of its elements.
-        unsafe {
-            if is_large {
-                run_by_blocks(&pointers, dtypes, range.len(), body);
-            } else {
-                run_natural(&pointers, dtypes, range.len(), body);
-            }
-        }
-    });
 }
 
 /// Runs a loop that is not compiled for its element types over all elements: of the first output, then of these inputs, all in
@@ -297,7 +196,7 @@ pub unsafe fn map_untyped<F: Fn(&[*mut u8; MAX_OPERANDS], usize) + Sync>(
         Operands::of(dtypes.try_into().expect("a dtype for each operand"))
     }
     // SAFETY: the caller's promise.
-    let body = unsafe { Loop::new(function, run_function::<F>) };
+    let body = unsafe { Loop::new(function, const { &Versions::one(run_function::<F>) }) };
     match inputs.len() {
         0 => run::<1>(call, inputs, &operands(dtypes), body),
         1 => run::<2>(call, inputs, &operands(dtypes), body),
@@ -307,6 +206,58 @@ pub unsafe fn map_untyped<F: Fn(&[*mut u8; MAX_OPERANDS], usize) + Sync>(
         5 => run::<6>(call, inputs, &operands(dtypes), body),
         count => panic!("{count} inputs of a loop"),
     }
+}
+
+/// A function `versions` with the versions of a loop for the processors that it is compiled for.
+macro_rules! row_versions {
+    ($row:ident, [$($T:ident)*]) => {
+        /// # Safety
+        /// As [`Loop::run`].
+        unsafe fn oldest<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
+            function: &F,
+            pointers: &[*mut u8; MAX_OPERANDS],
+            length: usize,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { $row(function, pointers, length) }
+        }
+
+        /// # Safety
+        /// As [`Loop::run`], on a processor with these instructions.
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn avx2<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
+            function: &F,
+            pointers: &[*mut u8; MAX_OPERANDS],
+            length: usize,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { $row(function, pointers, length) }
+        }
+
+        /// # Safety
+        /// As [`Loop::run`], on a processor with these instructions.
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        unsafe fn avx512<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
+            function: &F,
+            pointers: &[*mut u8; MAX_OPERANDS],
+            length: usize,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { $row(function, pointers, length) }
+        }
+
+        const fn versions<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>() -> Versions {
+            match simd::versions_over::<(R, $($T,)*)>() {
+                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+                3 => Versions::of(oldest::<R, $($T,)* F>, avx2::<R, $($T,)* F>, avx512::<R, $($T,)* F>),
+                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+                2 => Versions::of(oldest::<R, $($T,)* F>, avx2::<R, $($T,)* F>, avx2::<R, $($T,)* F>),
+                _ => Versions::one(oldest::<R, $($T,)* F>),
+            }
+        }
+    };
 }
 
 macro_rules! map {
@@ -337,28 +288,25 @@ macro_rules! map {
             }
             /// # Safety
             /// As [`Loop::run`].
+            #[inline(always)]
             unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
                 function: &F,
                 pointers: &[*mut u8; MAX_OPERANDS],
                 length: usize,
             ) {
-                simd::widest_loop::<(R, $($T,)*)>(
-                    #[inline(always)]
-                    || {
-                        // A copy, whose numbers are read before the loop also where only some elements need them.
-                        let function = *function;
-                        // SAFETY: as many elements lie there, as the caller promises, those of the first alone for writes.
-                        unsafe {
-                            let out = std::slice::from_raw_parts_mut(pointers[0].cast::<R>(), length);
-                            elements(
-                                &function,
-                                out,
-                                $(std::slice::from_raw_parts(pointers[$slot].cast::<$T>(), length)),*
-                            );
-                        }
-                    },
-                );
+                // A copy, whose numbers are read before the loop also where only some elements need them.
+                let function = *function;
+                // SAFETY: as many elements lie there, as the caller promises, those of the first alone for writes.
+                unsafe {
+                    let out = std::slice::from_raw_parts_mut(pointers[0].cast::<R>(), length);
+                    elements(
+                        &function,
+                        out,
+                        $(std::slice::from_raw_parts(pointers[$slot].cast::<$T>(), length)),*
+                    );
+                }
             }
+            row_versions!(natural_row, [$($T)*]);
             /// The function and the inputs are references, which the loop's writes cannot change: else each element would
             /// wait for the one before, and none be computed beside another.
             ///
@@ -376,7 +324,7 @@ macro_rules! map {
                 }
             }
             // SAFETY: the loop of this function, over elements of these types.
-            let body = unsafe { Loop::new(&function, natural_row::<R, $($T,)* F>) };
+            let body = unsafe { Loop::new(&function, const { &versions::<R, $($T,)* F>() }) };
             run_loop(call, &inputs, types, body)
         }
     };

@@ -54,6 +54,8 @@ impl<T> Room<T> {
     }
 }
 
+/// The counts come first, in the cache line of the value's first fields.
+#[repr(C)]
 struct Counted<T> {
     /// The number of handles in the lower half; in the upper, that of weak ones, of which all handles together have one.
     counts: AtomicU64,

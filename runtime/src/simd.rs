@@ -54,15 +54,19 @@ pub fn widest_over<T: Element, R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// As [`widest`], for an element-wise loop over these operands: in all versions if one is `f32`, which
-/// the loops of 16-bit floats are too, without AVX-512 if one is `f64`, and in one version for others.
+/// For how many processors an element-wise loop over these operands is compiled: for all if one is `f32`, which the loops of
+/// 16-bit floats are too, for those without AVX-512 if one is `f64`, and for the oldest alone with others.
+pub(crate) const fn versions_over<T: Operands>() -> u8 {
+    T::VERSIONS
+}
+
+/// The number of the version of a loop for this processor, from 1: for the oldest, with AVX2, with AVX-512.
 #[inline(always)]
-pub(crate) fn widest_loop<T: Operands>(body: impl FnOnce()) {
-    match const { T::VERSIONS } {
-        3 => widest(body),
-        2 => wide(body),
-        _ => body(),
-    }
+pub(crate) fn version() -> usize {
+    #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+    return x86::level_number();
+    #[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
+    return 1;
 }
 
 /// Element types of an element-wise loop's operands, as a tuple.
@@ -161,6 +165,15 @@ mod x86 {
         const LEVELS: [Level; 4] = [Level::Unknown, Level::Oldest, Level::Avx2, Level::Avx512];
         match LEVELS[usize::from(LEVEL.load(Ordering::Relaxed) & 3)] {
             Level::Unknown => detect(),
+            known => known,
+        }
+    }
+
+    /// The [`level`] as a number.
+    #[inline(always)]
+    pub fn level_number() -> usize {
+        match usize::from(LEVEL.load(Ordering::Relaxed)) {
+            0 => detect() as usize,
             known => known,
         }
     }

@@ -31,29 +31,66 @@ use new::NewTensor;
 #[derive(Clone)]
 pub struct Tensor(Shared<Inner>);
 
-/// The elements of a tensor whose elements lie one after the other.
+/// Memory and layout of a tensor, as a loop over its elements compares them with others.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
-    /// Address of the first, as [`Tensor::data_ptr`].
-    pub start: *mut u8,
-    pub sizes: &'a [i64],
-    pub numel: i64,
+pub(crate) struct Placed<'a> {
+    body: &'a Body,
+    dtype: DType,
+}
+
+impl Placed<'_> {
+    /// Address of the first element.
+    #[inline(always)]
+    pub fn start(self) -> *mut u8 {
+        self.body.start()
+    }
+
+    #[inline(always)]
+    pub fn numel(self) -> i64 {
+        self.body.numel
+    }
+
+    /// Whether the elements are of a dtype and lie in row-major order without gaps.
+    #[inline(always)]
+    pub fn is_row_major(self, dtype: DType) -> bool {
+        self.dtype == dtype && self.body.contiguous
+    }
+
+    /// Whether there is at most one dimension.
+    #[inline(always)]
+    pub fn is_line(self) -> bool {
+        self.body.dims <= 1
+    }
+
+    /// Whether the elements in row-major order are those of a [line](Self::is_line), without more dimensions.
+    #[inline(always)]
+    pub fn is_line_of(self, line: Placed<'_>) -> bool {
+        self.body.numel == line.body.numel && self.body.dims <= line.body.dims
+    }
 }
 
 /// A handle that does not keep its tensor alive.
 #[derive(Clone)]
 pub struct WeakTensor(Option<WeakShared<Inner>>);
 
+/// The order is that of memory: see [`Body`].
+#[repr(C)]
 pub(crate) struct Inner {
-    first: Body,
     later: Later,
     dtype: DType,
-    device: Device,
     flags: AtomicU8,
+    device: Device,
+    first: Body,
     /// The tensor this one is a view of, never itself such a view.
     base: Option<Tensor>,
     autograd: Brief<AutogradMeta>,
 }
+
+// A kernel finds all but sizes in the line that begins with the counts of handles. Loom's atomics are larger.
+const _: () = assert!(
+    size_of::<u64>() + std::mem::offset_of!(Inner, first) + std::mem::offset_of!(Body, layout) <= 64
+        || cfg!(loom)
+);
 
 impl Inner {
     /// Mutable access to memory and layout; this is the only handle, so no replacement is in use.
@@ -186,15 +223,22 @@ impl Tensor {
     /// borrow, and that the device is the host.
     #[inline]
     pub fn data_ptr(&self) -> *mut u8 {
-        self.body().start(self.0.dtype.size())
+        self.body().start()
     }
 
-    /// The elements, if they lie one after the other.
-    #[inline]
-    pub(crate) fn run(&self) -> Option<Run<'_>> {
-        let body = self.body();
-        let start = || body.start(self.0.dtype.size());
-        body.contiguous.then(|| Run { start: start(), sizes: &body.layout.sizes, numel: body.numel })
+    /// Whether the shape is that of another tensor.
+    #[inline(always)]
+    pub(crate) fn has_shape_of(&self, other: &Tensor) -> bool {
+        self.body().has_shape_of(other.body())
+    }
+
+    /// Memory and layout, read once for several questions; `None` if an out form replaced them, which is rare.
+    #[inline(always)]
+    pub(crate) fn placed_once(&self) -> Option<Placed<'_>> {
+        if self.0.later.newest().is_some() {
+            return None;
+        }
+        Some(Placed { body: &self.0.first, dtype: self.0.dtype })
     }
 
     /// A view: another layout of the same storage. `autograd` adds its edge.
@@ -214,11 +258,8 @@ impl Tensor {
     pub(crate) fn point_at(&mut self, storage: &Storage, elements: i64) {
         match Shared::get_mut(&mut self.0) {
             Some(inner) => {
-                let body = inner.only_body();
-                if !body.storage.same(storage) {
-                    body.storage = storage.clone();
-                }
-                body.layout.offset += elements;
+                let size = inner.dtype.size();
+                inner.only_body().point_at(storage, elements, size);
             }
             None => {
                 let mut layout = self.layout().clone();
@@ -258,7 +299,8 @@ impl Tensor {
         let new = NewTensor::new();
         // SAFETY: the address is valid for writes, and has a whole body then.
         unsafe {
-            Body::write_alike(new.body(), body.storage.clone(), body, body.layout.offset);
+            let (storage, size) = (body.storage.clone(), self.0.dtype.size());
+            Body::write_alike(new.body(), storage, body, body.layout.offset, size);
             new.with(self.0.dtype, self.0.device, flags, base)
         }
     }
@@ -269,7 +311,8 @@ impl Tensor {
         let new = NewTensor::new();
         // SAFETY: the address is valid for writes, and has a whole body then.
         unsafe {
-            Body::write_layout(new.body(), storage.clone(), [&layout.sizes, &layout.strides], layout.offset);
+            let (dims, size) = ([&layout.sizes, &layout.strides], self.0.dtype.size());
+            Body::write_layout(new.body(), storage.clone(), dims, layout.offset, size);
             new.with(self.0.dtype, self.0.device, flags, base)
         }
     }

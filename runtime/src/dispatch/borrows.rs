@@ -180,6 +180,63 @@ impl<'a> Borrows<'a> {
     }
 }
 
+/// The storages of a call's few operands and of the tensor that it writes, as [`Borrows`], without a list of their own: each
+/// tensor has elements, so that it is never replaced, and its storage is the same when the borrow ends.
+pub(crate) struct OperandBorrows<'a> {
+    reads: &'a [&'a Tensor],
+    write: Option<&'a Storage>,
+}
+
+impl<'a> OperandBorrows<'a> {
+    /// Borrows all, or none: `None` if a storage is in use, or a tensor has no elements.
+    #[inline(always)]
+    pub fn try_acquire(reads: &'a [&'a Tensor], write: Option<&'a Tensor>) -> Option<OperandBorrows<'a>> {
+        let write = match write.map(Tensor::storage_to_borrow) {
+            Some((storage, is_final)) if is_final && storage.try_write() => Some(storage),
+            Some(_) => return None,
+            None => None,
+        };
+        for (number, tensor) in reads.iter().enumerate() {
+            let (storage, is_final) = tensor.storage_to_borrow();
+            let is_written = write.is_some_and(|written| written.same(storage));
+            if !(is_final && (is_written || storage.try_read())) {
+                abandon_operands(&reads[..number], write);
+                return None;
+            }
+        }
+        Some(OperandBorrows { reads, write })
+    }
+}
+
+impl Drop for OperandBorrows<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        end_reads(self.reads, self.write);
+        if let Some(storage) = self.write {
+            storage.end_write();
+        }
+    }
+}
+
+#[inline(always)]
+fn end_reads(reads: &[&Tensor], write: Option<&Storage>) {
+    for tensor in reads {
+        let storage = tensor.storage();
+        if write.is_none_or(|written| !written.same(storage)) {
+            storage.end_read();
+        }
+    }
+}
+
+/// Ends a borrow for writing that wrote nothing, and those for reading.
+#[cold]
+fn abandon_operands(reads: &[&Tensor], write: Option<&Storage>) {
+    end_reads(reads, write);
+    if let Some(storage) = write {
+        storage.unlock();
+    }
+}
+
 #[cold]
 fn refuse_meta<'a>(reads: impl Reads<'a>, writes: &[Tensor]) -> Result<()> {
     let mut meta = writes.iter().any(|tensor| tensor.storage().is_meta());
@@ -234,6 +291,40 @@ mod tests {
         // SAFETY: the threads have ended.
         assert_eq!(unsafe { *storage.data().cast::<u64>() }, 4000);
         assert_eq!(storage.version(), 4000);
+    }
+
+    /// Whether no code has a borrow of the tensor's storage.
+    fn is_free(tensor: &Tensor) -> bool {
+        let free = tensor.storage().try_write();
+        if free {
+            tensor.storage().unlock();
+        }
+        free
+    }
+
+    #[test]
+    fn borrows_of_operands_are_all_or_none_and_end() {
+        let [a, b, out] = [1.0f32, 2.0, 3.0].map(|element| Tensor::of(&[element]));
+        let (view, empty) = (a.detach(), Tensor::of::<f32>(&[]));
+        let all_free = || [&a, &b, &out].into_iter().all(is_free);
+        {
+            let operands = [&a, &b, &a, &view];
+            let _held = OperandBorrows::try_acquire(&operands, Some(&out)).unwrap();
+            assert!(!is_free(&a) && !is_free(&b) && !is_free(&out));
+            assert!(b.storage().try_read() && !out.storage().try_read());
+            b.storage().end_read();
+        }
+        assert!(all_free() && out.version() == 1 && a.version() == 0);
+        // An operand that is written as well, through another tensor of its storage.
+        drop(OperandBorrows::try_acquire(&[&view, &b], Some(&a)).unwrap());
+        assert!(all_free() && a.version() == 1);
+        // The last operand is written by others, or has no elements and might be replaced.
+        let written = Borrows::acquire(&[], std::slice::from_ref(&b)).unwrap();
+        assert!(OperandBorrows::try_acquire(&[&a, &b], Some(&out)).is_none());
+        drop(written);
+        assert!(OperandBorrows::try_acquire(&[&a, &empty], Some(&out)).is_none());
+        assert!(OperandBorrows::try_acquire(&[&a], Some(&empty)).is_none());
+        assert!(all_free() && out.version() == 1 && is_free(&empty));
     }
 
     /// Processor time of this thread, as reported by Linux.

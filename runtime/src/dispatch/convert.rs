@@ -9,32 +9,32 @@ use crate::op::{ElementType, OpDef};
 use crate::tensor::Tensor;
 
 /// Converts inputs for the kernel: to the dispatch dtype, to row-major layout, or from a number on the host to one on
-/// the device.
+/// the device. `None` if none needs it, as in most calls.
 ///
 /// # Errors
 /// If a dtype is not accepted, or an operand is on another device.
+#[inline]
 pub(super) fn convert_inputs(
     op: &OpDef,
     args: &[Arg<'_>],
     compute: DType,
     device: Device,
 ) -> Result<Option<Vec<(usize, Value)>>> {
+    if are_converted(op, args, compute, device) {
+        return Ok(None);
+    }
+    convert_each(op, args, compute, device).map(Some)
+}
+
+/// As [`convert_inputs`], if one needs it: the converted inputs, with their positions.
+#[inline(never)]
+fn convert_each(op: &OpDef, args: &[Arg<'_>], compute: DType, device: Device) -> Result<Vec<(usize, Value)>> {
     let mut replaced = Vec::new();
     for (index, arg) in args.iter().enumerate() {
-        let wanted = op.element_types[index];
-        if wanted == ElementType::NotTensor {
+        if is_converted(op, index, *arg, compute, device) {
             continue;
         }
-        let contiguous = op.contiguous & (1 << index) != 0;
-        let mut fine = true;
-        arg.for_each_tensor(|tensor| {
-            fine &= kernel_dtype(wanted, tensor.dtype(), compute) == Some(tensor.dtype())
-                && (!contiguous || tensor.is_contiguous())
-                && tensor.device() == device;
-        });
-        if fine {
-            continue;
-        }
+        let (wanted, contiguous) = (op.element_types[index], op.contiguous & (1 << index) != 0);
         let convert = |tensor: &Tensor| {
             let tensor = &moved(op, args, index, tensor, device)?;
             convert_input(op, index, tensor, wanted, compute, contiguous)
@@ -52,7 +52,7 @@ pub(super) fn convert_inputs(
         };
         replaced.push((index, value));
     }
-    Ok(if replaced.is_empty() { None } else { Some(replaced) })
+    Ok(replaced)
 }
 
 /// Checks that the kernel accepts every input's dtype, even if the result is empty.
@@ -80,18 +80,26 @@ fn not_accepted(op: &OpDef, index: usize, given: DType, accepted: DTypeSet) -> E
 }
 
 /// Whether no input needs a conversion for its kernel.
+#[inline]
 pub(crate) fn are_converted(op: &OpDef, args: &[Arg<'_>], compute: DType, device: Device) -> bool {
-    args.iter().enumerate().all(|(index, arg)| {
-        let wanted = op.element_types.get(index).copied().unwrap_or(ElementType::NotTensor);
-        let contiguous = op.contiguous & (1 << index) != 0;
-        let mut fine = true;
-        arg.for_each_tensor(|tensor| {
-            fine &= kernel_dtype(wanted, tensor.dtype(), compute) == Some(tensor.dtype())
-                && (!contiguous || tensor.is_contiguous())
-                && tensor.device() == device;
-        });
-        fine
-    })
+    args.iter().enumerate().all(|(index, arg)| is_converted(op, index, *arg, compute, device))
+}
+
+/// Whether an argument is as its kernel wants it.
+#[inline(always)]
+fn is_converted(op: &OpDef, index: usize, arg: Arg<'_>, compute: DType, device: Device) -> bool {
+    let wanted = op.element_types.get(index).copied().unwrap_or(ElementType::NotTensor);
+    if matches!(wanted, ElementType::NotTensor) {
+        return true;
+    }
+    let contiguous = op.contiguous & (1 << index) != 0;
+    let mut fine = true;
+    arg.for_each_tensor(|tensor| {
+        fine &= kernel_dtype(wanted, tensor.dtype(), compute) == Some(tensor.dtype())
+            && (!contiguous || tensor.is_contiguous())
+            && tensor.device() == device;
+    });
+    fine
 }
 
 /// Whether an input may have any integer dtype where a set of them is declared: it has no elements.

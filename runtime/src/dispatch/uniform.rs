@@ -8,23 +8,22 @@ use std::mem::MaybeUninit;
 
 use opsmith_core::{DType, MAX_POINTWISE_TENSORS};
 
-use super::borrows::Borrows;
+use super::borrows::{Borrows, OperandBorrows};
 use super::run::{refuse_replaced, run_prepared};
 use super::targets::same_elements;
 use super::{numbers, observer};
 use crate::arg::Arg;
 use crate::error::Result;
-use crate::layout::same_sizes;
 use crate::op::{Kernel, KernelCall, OpDef, UniformCall};
 use crate::tensor::{Tensor, replacements};
 
 /// Room for the operands of a call, with the caller, so that they are written once: a copy of the array waits for its stores.
-pub(crate) struct OperandRoom<'a>(MaybeUninit<[&'a Tensor; MAX_POINTWISE_TENSORS]>);
+pub(crate) struct OperandRoom<'a>([MaybeUninit<&'a Tensor>; MAX_POINTWISE_TENSORS]);
 
 impl OperandRoom<'_> {
     #[inline(always)]
     pub const fn new() -> Self {
-        OperandRoom(MaybeUninit::uninit())
+        OperandRoom([const { MaybeUninit::uninit() }; MAX_POINTWISE_TENSORS])
     }
 }
 
@@ -49,36 +48,46 @@ impl<'a> Uniform<'a> {
             return None;
         }
         let since = replacements();
-        let tensor = |arg: &Arg<'a>| if let Arg::Tensor(tensor) = *arg { Some(tensor) } else { None };
-        let first = args.iter().find_map(tensor)?;
-        let (sizes, given, device) = (first.shape(), first.dtype(), first.device());
+        let (mut first, mut count): (Option<&'a Tensor>, usize) = (None, 0);
+        for arg in args {
+            match (*arg, first) {
+                (Arg::Tensor(tensor), None) => {
+                    first = Some(tensor);
+                    room.0[0].write(tensor);
+                    count = 1;
+                }
+                (Arg::Tensor(tensor), Some(first)) => {
+                    let alike = tensor.same(first)
+                        || tensor.dtype() == first.dtype()
+                            && tensor.device() == first.device()
+                            && tensor.has_shape_of(first);
+                    if !alike || count == MAX_POINTWISE_TENSORS {
+                        return None;
+                    }
+                    room.0[count].write(tensor);
+                    count += 1;
+                }
+                (Arg::Scalar(_), None) => return None,
+                (Arg::Scalar(number), Some(first))
+                    if number.dtype().category() > first.dtype().category() =>
+                {
+                    return None;
+                }
+                (Arg::Tensors(_) | Arg::OptionalTensors(_), _) => return None,
+                _ => {}
+            }
+        }
+        let first = first?;
+        let (given, device) = (first.dtype(), first.device());
         let dtype = match op.uniform {
             UniformCall::Fixed(dtype) => dtype,
             UniformCall::SameIfInexact if !given.is_differentiable() => return None,
             _ => given,
         };
-        let (operands, mut count) = (room.0.write([first; MAX_POINTWISE_TENSORS]), 0);
-        for arg in args {
-            match *arg {
-                Arg::Tensor(tensor) => {
-                    let alike = tensor.dtype() == given
-                        && tensor.device() == device
-                        && same_sizes(tensor.shape(), sizes);
-                    if !alike || count == MAX_POINTWISE_TENSORS {
-                        return None;
-                    }
-                    operands[count] = tensor;
-                    count += 1;
-                }
-                Arg::Scalar(number) if count == 0 || number.dtype().category() > given.category() => {
-                    return None;
-                }
-                Arg::Tensors(_) | Arg::OptionalTensors(_) => return None,
-                _ => {}
-            }
-        }
+        // SAFETY: as many places of the room, which is borrowed as long as the operands, were written.
+        let operands = unsafe { std::slice::from_raw_parts(room.0.as_ptr().cast(), count) };
         let kernel = op.kernels.get(device.backend, given)?;
-        Some(Uniform { op, args, kernel, dtype, operands: &operands[..count], since })
+        Some(Uniform { op, args, kernel, dtype, operands, since })
     }
 
     /// The tensors among the arguments.
@@ -125,15 +134,13 @@ impl<'a> Uniform<'a> {
     #[inline(always)]
     fn can_write(&self, target: &Tensor) -> bool {
         let like = self.operands[0];
-        let elsewhere = |tensor: &&Tensor| {
-            !tensor.same(target) && tensor.shares_storage(target) && !same_elements(tensor, target)
-        };
-        let alike =
-            target.same(like) || target.device() == like.device() && same_sizes(target.shape(), like.shape());
-        alike
-            && target.dtype() == self.dtype
-            && target.is_contiguous()
-            && !self.operands().iter().any(elsewhere)
+        let mut elsewhere = false;
+        for tensor in self.operands {
+            elsewhere |=
+                !tensor.same(target) && tensor.shares_storage(target) && !same_elements(tensor, target);
+        }
+        let alike = target.same(like) || target.device() == like.device() && target.has_shape_of(like);
+        alike && target.dtype() == self.dtype && target.is_contiguous() && !elsewhere
     }
 
     /// Runs the kernel, or reports it while this thread traces. An output that is `shared` is visible to other code, so that it
@@ -151,11 +158,36 @@ impl<'a> Uniform<'a> {
         if out.numel() == 0 {
             return Ok(());
         }
+        match OperandBorrows::try_acquire(self.operands(), shared.then_some(out)) {
+            // SAFETY: the caller's promise; the storages are borrowed until this returns.
+            Some(_held) => unsafe { self.run_borrowed(outs, shared) },
+            // SAFETY: as above.
+            None => unsafe { self.run_waiting(outs, shared) },
+        }
+    }
+
+    /// Waits for storages that other threads use, then runs the kernel.
+    ///
+    /// # Safety
+    /// As of [`Uniform::run`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn run_waiting(&self, outs: &[Tensor], shared: bool) -> Result<()> {
         let mut held = Borrows::default();
         held.add(self.operands(), if shared { outs } else { &[] })?;
+        // SAFETY: the caller's promise; the storages are borrowed until this returns.
+        unsafe { self.run_borrowed(outs, shared) }
+    }
+
+    /// Runs the kernel over tensors whose storages are borrowed.
+    ///
+    /// # Safety
+    /// As of [`Uniform::run`], and the borrows are held until this returns.
+    #[inline(always)]
+    unsafe fn run_borrowed(&self, outs: &[Tensor], shared: bool) -> Result<()> {
         refuse_replaced(self.args, outs, self.since)?;
         // SAFETY: the caller promises a valid call, whose tensors have one shape; they stay as they were checked while their
-        // storages are borrowed, until this returns. Shared tensors hold elements.
+        // storages are borrowed. Shared tensors hold elements.
         unsafe {
             let call = KernelCall::new(self.op, self.args, outs).with_one_shape();
             run_prepared(self.kernel, &if shared { call.with_elements() } else { call })

@@ -102,6 +102,19 @@ pub unsafe fn run_kernel(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     unsafe { dispatch::run_prepared(kernel, call) }
 }
 
+/// As [`run_kernel`], without a span, of a call whose outputs are on the host.
+///
+/// # Errors
+/// Errors of the kernel.
+///
+/// # Safety
+/// As of [`run_kernel`]; and the operator does not update its first argument, which the output would start as a copy of.
+#[inline]
+pub unsafe fn run_on_host(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { dispatch::written::run(kernel, call) }
+}
+
 /// The call with tensors of one shape, so that loops need not compare them.
 ///
 /// # Safety

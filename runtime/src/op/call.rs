@@ -383,6 +383,18 @@ impl<'a> KernelCall<'a> {
         self.outs
     }
 
+    /// The first output, for such loops; `None` if it was handed out, or is not on the host.
+    #[inline(always)]
+    pub(crate) fn output_without_view(&self) -> Option<&'a Tensor> {
+        self.outs.first().filter(|out| self.taken.get() & 1 == 0 && out.is_on_host())
+    }
+
+    /// The tensor at a position of the arguments.
+    #[inline(always)]
+    pub(crate) fn tensor_at(&self, index: usize) -> Option<&'a Tensor> {
+        if let Some(Arg::Tensor(tensor)) = self.args.get(index) { Some(tensor) } else { None }
+    }
+
     /// The first output and some of the arguments, for loops that read an element of each before they write one, and so
     /// may share memory. The loops check the dtypes.
     ///

@@ -4,59 +4,14 @@
 //! over blocks, with copies of the elements that lie otherwise. So each loop is compiled once, for the layout that is fast,
 //! and one loop serves `f32` and both 16-bit floats; copying is the same code for all of them. Must know no operator.
 
-use std::marker::PhantomData;
-
 use opsmith_core::DType;
 
+use super::loops::Loop;
 use super::slots::{Block, Slot, load, load_transposed, store, store_transposed};
-use super::{MAX_OPERANDS, Row, Rows, Visit, for_each_rows};
+use super::{Row, Rows, Visit, for_each_rows};
 use crate::axes::TILE_BYTES;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-
-/// A loop over elements that lie one after the other. Without a table of its methods, as `dyn FnMut` has, whose unused
-/// half would be compiled, too.
-#[derive(Clone, Copy)]
-pub(crate) struct Loop<'a> {
-    /// The function that the loop calls for each element.
-    function: *const (),
-    run: Run,
-    lives: PhantomData<&'a ()>,
-}
-
-// SAFETY: the function is `Sync`, as `new` requires, and runs over whatever elements its caller promises.
-unsafe impl Sync for Loop<'_> {}
-
-/// A loop over so many elements of each operand, of which these are the first: output first, all in the types and steps
-/// that the loop was made for; before them, the function that it calls.
-pub(crate) type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
-
-impl<'a> Loop<'a> {
-    /// The loop of a function.
-    ///
-    /// # Safety
-    /// `run` may be called with as many elements as lie at the pointers that it is given.
-    #[inline]
-    pub unsafe fn new<F: Sync>(
-        function: &'a F,
-        run: unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize),
-    ) -> Loop<'a> {
-        // SAFETY: a reference is passed as a pointer is, and [`Loop::run`] passes one to this function.
-        let run = unsafe { std::mem::transmute::<unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize), Run>(run) };
-        Loop { function: std::ptr::from_ref(function).cast(), run, lives: PhantomData }
-    }
-
-    /// Runs it.
-    ///
-    /// # Safety
-    /// At each pointer lie as many elements of the type that the loop was made for, one after the other; they have no other
-    /// writer, and those at the first, which no other operand shares, are valid for writes.
-    #[inline]
-    pub unsafe fn run(self, pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
-        // SAFETY: the maker of the loop promised that it takes this function, and the caller promises the rest.
-        unsafe { (self.run)(self.function, pointers, length) }
-    }
-}
 
 /// Bytes of a copy: those of three operands stay in the first cache.
 pub(super) const BLOCK: usize = 4096;
@@ -313,7 +268,8 @@ mod tests {
     use crate::layout::Layout;
     use crate::library::Library;
     use crate::op::{KernelCall, OpDef, Schema};
-    use crate::pointwise::{MAX_OPERANDS, map2, run_by_blocks};
+    use crate::pointwise::natural::run_by_blocks;
+    use crate::pointwise::{Loop, MAX_OPERANDS, Versions, map2};
     use crate::tensor::Tensor;
     use half::{bf16, f16};
 
@@ -402,14 +358,14 @@ mod tests {
     #[test]
     fn a_result_past_the_caches_is_that_of_any_loop() {
         /// # Safety
-        /// As [`Loop::run`](super::Loop::run), of three operands of `f32`.
+        /// As [`Loop::run`], of three operands of `f32`.
         unsafe fn add_row(_: &(), pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
             let [out, a, b] = [0, 1, 2].map(|operand| pointers[operand].cast::<f32>());
             // SAFETY: the caller's promise.
             (0..length).for_each(|at| unsafe { out.add(at).write(*a.add(at) + *b.add(at)) });
         }
         // SAFETY: the loop is one over these operands.
-        let body = unsafe { super::Loop::new(&(), add_row) };
+        let body = unsafe { Loop::new(&(), const { &Versions::one(add_row) }) };
         for length in [1, 15, 1024, 5000] {
             let a: Vec<f32> = (0..length).map(|at| at as f32).collect();
             for is_input in [false, true] {

@@ -10,35 +10,65 @@
 
 use super::Tensor;
 use crate::layout::{
-    Dims, Layout, copied, has_contiguous_strides, is_contiguous, numel, write_contiguous_strides,
+    Dims, Layout, copied, has_contiguous_strides, is_contiguous, numel, same_sizes, write_contiguous_strides,
 };
 use crate::storage::Storage;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Memory and layout of a tensor.
+/// Memory and layout of a tensor. The fields that a kernel reads for elements in row-major order come first: with those
+/// of a tensor before them they fill one cache line.
+#[repr(C)]
 pub(super) struct Body {
     pub storage: Storage,
-    pub layout: Layout,
+    /// Address of the first element, which follows from storage, offset and dtype, so that no call computes it again.
+    start: *mut u8,
     pub numel: i64,
     /// Whether the elements lie in row-major order without gaps.
     pub contiguous: bool,
     /// Whether the strides are exactly those of a new tensor, too.
     pub like_new: bool,
+    /// Number of dimensions, of more than 255 that number: most tensors' shapes are compared without their sizes.
+    pub dims: u8,
+    pub layout: Layout,
 }
 
+// SAFETY: the address lies in the storage's data, is not dereferenced here, and changes only with the storage or the
+// offset; the other fields are `Send`.
+unsafe impl Send for Body {}
+// SAFETY: as above; `&Body` gives a copy of the address.
+unsafe impl Sync for Body {}
+
 impl Body {
+    /// Memory and layout of elements of the given size in bytes.
     #[inline]
-    pub fn new(storage: Storage, layout: Layout) -> Body {
+    pub fn new(storage: Storage, layout: Layout, size: usize) -> Body {
         let (numel, contiguous) = (layout.numel(), layout.is_contiguous());
         let like_new = contiguous && has_contiguous_strides(&layout.sizes, &layout.strides);
-        Body { storage, layout, numel, contiguous, like_new }
+        let (start, dims) = (first_element(&storage, layout.offset, size), few_dims(&layout.sizes));
+        Body { storage, start, numel, contiguous, like_new, dims, layout }
     }
 
-    /// Address of the first element, of so many bytes each.
+    /// Whether the shape is that of another part.
+    #[inline(always)]
+    pub fn has_shape_of(&self, other: &Body) -> bool {
+        self.numel == other.numel
+            && self.dims == other.dims
+            && (self.dims <= 1 || same_sizes(&self.layout.sizes, &other.layout.sizes))
+    }
+
+    /// Address of the first element.
     #[inline]
-    pub fn start(&self, size: usize) -> *mut u8 {
-        // Wrapping, since a layout without elements may have any offset.
-        self.storage.data().wrapping_offset((self.layout.offset as isize).wrapping_mul(size as isize))
+    pub fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Switches to other memory, and moves the offset by a number of elements of this size in bytes.
+    pub fn point_at(&mut self, storage: &Storage, elements: i64, size: usize) {
+        if !self.storage.same(storage) {
+            self.storage = storage.clone();
+        }
+        self.layout.offset += elements;
+        self.start = first_element(&self.storage, self.layout.offset, size);
     }
 
     /// Writes a row-major part over memory for `numel` elements, field by field at its final address.
@@ -50,6 +80,7 @@ impl Body {
         // SAFETY: `place` is valid for writes, as the caller promises; every field is written exactly once, and the one
         // that is borrowed was written just before.
         unsafe {
+            (&raw mut (*place).start).write(storage.data());
             (&raw mut (*place).storage).write(storage);
             (&raw mut (*place).layout.sizes).write(Dims::new());
             (&raw mut (*place).layout.strides).write(Dims::new());
@@ -60,17 +91,20 @@ impl Body {
             (&raw mut (*place).numel).write(numel);
             (&raw mut (*place).contiguous).write(true);
             (&raw mut (*place).like_new).write(true);
+            (&raw mut (*place).dims).write(few_dims(sizes));
         }
     }
 
-    /// Writes a copy of another part over this memory, from this element on, field by field at its final address.
+    /// Writes a copy of another part over this memory, from this element of so many bytes on, field by field at its final
+    /// address.
     ///
     /// # Safety
     /// The place is valid for writes; nothing of it was written before.
     #[inline]
-    pub unsafe fn write_alike(place: *mut Body, storage: Storage, other: &Body, offset: i64) {
+    pub unsafe fn write_alike(place: *mut Body, storage: Storage, other: &Body, offset: i64, size: usize) {
         // SAFETY: the place is valid for writes, as the caller promises; every field is written exactly once.
         unsafe {
+            (&raw mut (*place).start).write(first_element(&storage, offset, size));
             (&raw mut (*place).storage).write(storage);
             (&raw mut (*place).layout.sizes).write(copied(&other.layout.sizes));
             (&raw mut (*place).layout.strides).write(copied(&other.layout.strides));
@@ -78,19 +112,27 @@ impl Body {
             (&raw mut (*place).numel).write(other.numel);
             (&raw mut (*place).contiguous).write(other.contiguous);
             (&raw mut (*place).like_new).write(other.like_new);
+            (&raw mut (*place).dims).write(other.dims);
         }
     }
 
-    /// Writes a part with a copy of a layout, field by field at its final address.
+    /// Writes a part with a copy of a layout, of elements of this size in bytes, field by field at its final address.
     ///
     /// # Safety
     /// The place is valid for writes; nothing of it was written before.
     #[inline]
-    pub unsafe fn write_layout(place: *mut Body, storage: Storage, dims: [&Dims; 2], offset: i64) {
+    pub unsafe fn write_layout(
+        place: *mut Body,
+        storage: Storage,
+        dims: [&Dims; 2],
+        offset: i64,
+        size: usize,
+    ) {
         let [sizes, strides] = dims;
         let contiguous = is_contiguous(sizes, strides);
         // SAFETY: the place is valid for writes, as the caller promises; every field is written exactly once.
         unsafe {
+            (&raw mut (*place).start).write(first_element(&storage, offset, size));
             (&raw mut (*place).storage).write(storage);
             (&raw mut (*place).layout.sizes).write(copied(sizes));
             (&raw mut (*place).layout.strides).write(copied(strides));
@@ -99,6 +141,7 @@ impl Body {
             (&raw mut (*place).contiguous).write(contiguous);
             let like_new = contiguous && has_contiguous_strides(sizes, strides);
             (&raw mut (*place).like_new).write(like_new);
+            (&raw mut (*place).dims).write(few_dims(sizes));
         }
     }
 
@@ -106,8 +149,22 @@ impl Body {
     pub fn copy_from(&mut self, other: &Body) {
         self.storage.clone_from(&other.storage);
         self.layout.clone_from(&other.layout);
+        (self.start, self.dims) = (other.start, other.dims);
         (self.numel, self.contiguous, self.like_new) = (other.numel, other.contiguous, other.like_new);
     }
+}
+
+/// The number of dimensions, as [`Body`] has it.
+#[inline(always)]
+fn few_dims(sizes: &[i64]) -> u8 {
+    sizes.len().min(usize::from(u8::MAX)) as u8
+}
+
+/// Address of the element at an offset of memory, of so many bytes each.
+#[inline(always)]
+fn first_element(storage: &Storage, offset: i64, size: usize) -> *mut u8 {
+    // Wrapping, since a layout without elements may have any offset.
+    storage.data().wrapping_offset((offset as isize).wrapping_mul(size as isize))
 }
 
 /// A part that replaced another. `body` is the first field, so that both have one address and reading the newest costs
@@ -239,7 +296,8 @@ impl Tensor {
             let replaces = is_shown && shown.numel == 0;
             if replaces {
                 let other = other.body();
-                self.0.later.add(Body::new(other.storage.clone(), other.layout.clone()));
+                let (storage, layout) = (other.storage.clone(), other.layout.clone());
+                self.0.later.add(Body::new(storage, layout, self.dtype().size()));
             }
             if !is_free {
                 storage.unlock();
@@ -276,6 +334,51 @@ mod tests {
         assert!(tensor.is_replaced_since(before) && !tensor.is_replaced_since(replacements()));
         assert!(!tensor.become_like(&Tensor::of(&[3.0f32]), false));
         assert_eq!(tensor.detach().to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn the_address_of_the_first_element_follows_every_change() {
+        let expect = |tensor: &Tensor| {
+            let bytes = tensor.layout().offset as usize * tensor.dtype().size();
+            assert_eq!(tensor.data_ptr(), tensor.storage().data().wrapping_add(bytes));
+        };
+        let mut tensor = Tensor::of(&[1i32, 2, 3, 4, 5]);
+        expect(&tensor);
+        let layout = |offset| Layout { offset, ..Layout::contiguous(&[2]) };
+        let view = tensor.with_layout(&layout(3)).unwrap();
+        [&view, &view.detach(), &view.view_of_all()].into_iter().for_each(expect);
+        assert_eq!(view.to_vec::<i32>().unwrap(), [4, 5]);
+        let mut moved = view.clone();
+        for (storage, elements) in
+            [(tensor.storage().clone(), -2), (Tensor::of(&[7i32; 9]).storage().clone(), 4)]
+        {
+            moved.point_at(&storage, elements);
+            expect(&moved);
+        }
+        assert_eq!(moved.to_vec::<i32>().unwrap(), [7, 7]);
+        let mut alone = Tensor::of(&[1.0f64]);
+        assert!(alone.show(&moved));
+        expect(&alone);
+        alone.shift(-1);
+        expect(&alone);
+        tensor.shift(0);
+        let replaced = Tensor::of::<i32>(&[]);
+        assert!(replaced.become_like(&view, false));
+        expect(&replaced);
+        assert_eq!(replaced.detach().to_vec::<i32>().unwrap(), [4, 5]);
+    }
+
+    #[test]
+    fn shapes_are_compared_in_every_number_of_dimensions() {
+        let same = |a: &[i64], b: &[i64]| {
+            let tensor = |shape: &[i64]| {
+                Tensor::with_memory(shape, opsmith_core::DType::U8, crate::Device::CPU).unwrap()
+            };
+            tensor(a).has_shape_of(&tensor(b))
+        };
+        assert!(same(&[], &[]) && same(&[3], &[3]) && same(&[2, 3], &[2, 3]) && same(&[0, 4], &[0, 4]));
+        assert!(!same(&[], &[1]) && !same(&[3], &[4]) && !same(&[2, 3], &[3, 2]) && !same(&[6], &[2, 3]));
+        assert!(!same(&[0, 4], &[0, 5]) && !same(&[1; 300], &[1; 299]) && same(&[1; 300], &[1; 300]));
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Tensor {
         let new = NewTensor::new();
         // SAFETY: the address is valid for writes, and has a whole body then.
         unsafe {
-            Body::write_layout(new.body(), storage.clone(), dims, offset);
+            Body::write_layout(new.body(), storage.clone(), dims, offset, dtype.size());
             new.with(dtype, device, 0, None)
         }
     }
@@ -97,7 +97,7 @@ impl Tensor {
         let new = NewTensor::new();
         // SAFETY: the address is valid for writes, and has a whole body then.
         unsafe {
-            new.body().write(Body::new(storage, layout));
+            new.body().write(Body::new(storage, layout, dtype.size()));
             new.with(dtype, device, flags, base)
         }
     }
@@ -150,7 +150,7 @@ impl Tensor {
         let new = NewTensor::new();
         // SAFETY: the address is valid for writes, and has a whole body then.
         unsafe {
-            Body::write_alike(new.body(), storage, body, 0);
+            Body::write_alike(new.body(), storage, body, 0, dtype.size());
             Ok(new.with(dtype, device, 0, None))
         }
     }

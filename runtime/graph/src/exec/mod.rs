@@ -7,24 +7,22 @@ mod executable;
 pub(crate) mod records;
 mod recycle;
 mod segments;
+mod step;
 mod tiled;
 
 use std::borrow::Borrow;
-use std::mem::MaybeUninit;
 
-use opsmith_runtime::arg::{Arg, Value, describe_operands};
+use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::error::{Error, Result, ShapeText};
 use opsmith_runtime::infer::symbolic::Bindings;
 use opsmith_runtime::internals::{
     self, Borrows, GeneratorInternals as _, Span, TensorInternals as _, endless,
 };
-use opsmith_runtime::op::KernelCall;
 use opsmith_runtime::parallel;
 use opsmith_runtime::random::GeneratorState;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::scratch::Scratch;
 use opsmith_runtime::tensor::Tensor;
-use smallvec::SmallVec;
 
 use crate::ir::{Graph, RunState, ShapeConstant, SymbolSource, TensorId};
 use crate::plan::bind::bind;
@@ -33,6 +31,7 @@ use crate::show::table::counted;
 
 use executable::Executable;
 use records::Counts;
+use step::{malformed, run_plain};
 
 /// The states of generators that the function makes, by number.
 pub(crate) type GeneratorStates = Scratch<GeneratorState>;
@@ -258,103 +257,14 @@ fn run_levels(
     Ok(())
 }
 
-/// Maximal number of arguments gathered on the stack.
-const FEW: usize = 8;
-
-/// An argument in the form for kernels.
 #[inline(always)]
-fn ready<'a>(arg: &'a StepArg, tensor: impl Fn(TensorId) -> &'a Tensor, lists: &'a [Value]) -> Arg<'a> {
-    match arg {
-        StepArg::Tensor(id) => Arg::Tensor(tensor(*id)),
-        StepArg::Plain(arg) => *arg,
-        StepArg::List(position) => lists[*position].as_arg(),
-        StepArg::Value(value) => value.as_arg(),
-    }
-}
-
-/// Runs a step without regions.
-#[inline]
-fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
-    bare(step, tensors, lists).map_err(|error| describe(step, error, |id| &tensors[id.index()], lists))
-}
-
-/// An error of a step, with its operator, operands and call site.
-#[cold]
-fn describe<'a>(
-    step: &'a Step,
-    error: Error,
-    tensor: impl Fn(TensorId) -> &'a Tensor,
-    lists: &'a [Value],
-) -> Error {
-    let StepKind::Kernel { op, .. } = &step.kind else { return error };
-    let names = op.schema.args.iter().map(|arg| arg.name);
-    let args = step.args.iter().map(|arg| ready(arg, &tensor, lists));
-    let error = error.in_op(op.name, describe_operands(names.zip(args)));
-    error.with_note(format!("called at {}", step.site))
-}
-
-/// Runs a step without regions; its error is that of the kernel alone.
-#[inline]
-fn bare(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
-    match &step.kind {
-        StepKind::Kernel { kernel, op, one_shape } => {
-            let _span = internals::open_span(|| {
-                let node = step.outs.first().map_or(0, |out| out.0);
-                Span::Step { op, node, site: step.site.of_span() }
-            });
-            let tensor = |id: TensorId| &tensors[id.index()];
-            let mut few = [const { MaybeUninit::<Arg<'_>>::uninit() }; FEW];
-            let many: Scratch<Arg<'_>>;
-            let args: &[Arg<'_>] = if step.args.len() <= FEW {
-                few.iter_mut().zip(&step.args).for_each(|(place, arg)| {
-                    place.write(ready(arg, tensor, lists));
-                });
-                // SAFETY: as many were written.
-                unsafe { std::slice::from_raw_parts(few.as_ptr().cast(), step.args.len()) }
-            } else {
-                many = step.args.iter().map(|arg| ready(arg, tensor, lists)).collect();
-                &many
-            };
-            let several: Scratch<Tensor>;
-            let outs = match step.outs.as_slice() {
-                [only] => std::slice::from_ref(&tensors[only.index()]),
-                outs => {
-                    several = outs.iter().map(|out| tensors[out.index()].clone()).collect();
-                    &several
-                }
-            };
-            // SAFETY: tracing inferred the outputs and converted the inputs; the plan's layouts are inside its memory,
-            // where an output overlaps an input only if the operator is element-wise; the run has borrowed the
-            // storages. The plan compared the shapes, which are those of the tiles of a group, too.
-            unsafe {
-                let call = KernelCall::new(op, args, outs);
-                let call = if *one_shape { internals::with_one_shape(call) } else { call };
-                internals::run_kernel(*kernel, &call)
-            }
-        }
-        StepKind::Copy => {
-            let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
-            // SAFETY: the run has borrowed the storages; tracing or verification ensured that the two do not overlap.
-            unsafe { internals::convert(&tensors[step.outs[0].index()], &tensors[source.index()]) }
-        }
-        StepKind::Add => {
-            let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
-            // SAFETY: the run has borrowed the storages; tracing or verification ensured that the two do not overlap.
-            unsafe { internals::add(&tensors[step.outs[0].index()], &tensors[source.index()]) }
-        }
-        StepKind::Chain(fused) => {
-            let _span = internals::open_span(|| Span::Phase { name: "fused kernel" });
-            let operands: SmallVec<[&Tensor; 24]> =
-                fused.operands.iter().map(|id| &tensors[id.index()]).collect();
-            // SAFETY: the plan's tensors have the layouts that the chain was made for, inside their memory, where a result overlaps
-            // an operand only as the same elements; the run has borrowed the storages.
-            unsafe { fused.chain.run(fused.device, &operands) }
-        }
-        _ => Err(malformed(step)),
-    }
-}
-
 fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
+    if step.kind.is_plain() { run_plain(step, tensors, lists) } else { run_structured(step, tensors, lists) }
+}
+
+/// Runs a group of calls, or a step with regions.
+#[inline(never)]
+fn run_structured(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { .. } | StepKind::Copy | StepKind::Add | StepKind::Chain(_) => {
             run_plain(step, tensors, lists)
@@ -396,9 +306,4 @@ fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<(
 fn truth(predicate: &Tensor) -> Result<bool> {
     // SAFETY: the predicate has one element, in memory that this run has borrowed.
     Ok(unsafe { internals::read_one(predicate)? } != Scalar::Bool(false))
-}
-
-#[cold]
-fn malformed(step: &Step) -> Error {
-    Error::graph(format!("a step at {} does not have the arguments that it needs", step.site))
 }

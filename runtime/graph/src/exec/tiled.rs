@@ -7,7 +7,7 @@ use opsmith_runtime::error::Result;
 use opsmith_runtime::parallel::{self, FirstError};
 use opsmith_runtime::tensor::Tensor;
 
-use super::{bare, describe};
+use super::step::{bare, describe};
 use crate::ir::TensorId;
 use crate::plan::tiles::{Lane, Tiled};
 

@@ -15,11 +15,12 @@ pub(crate) mod records;
 mod reuse;
 mod rows;
 pub(crate) mod schedule;
+mod step;
 pub(crate) mod tiles;
 mod times;
 pub(crate) mod verify;
 
-use opsmith_runtime::arg::{Arg, Value};
+use opsmith_runtime::arg::Value;
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::{
@@ -27,13 +28,13 @@ use opsmith_runtime::internals::{
     StorageInternals as _, is_checked_by_kernel,
 };
 use opsmith_runtime::layout::Layout;
-use opsmith_runtime::op::{Kernel, OpDef};
+use opsmith_runtime::op::OpDef;
 use opsmith_runtime::random::Generator;
 use opsmith_runtime::storage::Storage;
 use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
-use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, TensorId};
+use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, TensorId};
 use arena::InArenas;
 use bind::{Bound, argument};
 use chains::Links;
@@ -41,7 +42,7 @@ use fusion::{Fusion, Group};
 use liveness::{BufferAssignment, BufferLocation};
 use records::Records;
 use schedule::levels;
-use tiles::Tiled;
+pub(crate) use step::{FEW_ARGS, FusedKernel, Step, StepArg, StepKind};
 
 /// A graph at known sizes, ready to run.
 pub(crate) struct Plan {
@@ -84,59 +85,6 @@ pub(crate) struct External {
     pub root: TensorId,
     pub tensors: Vec<TensorId>,
     pub written: bool,
-}
-
-/// One step, with kernel and arguments looked up.
-pub(crate) struct Step {
-    pub kind: StepKind,
-    pub args: Box<[StepArg]>,
-    pub outs: SmallVec<[TensorId; 1]>,
-    pub site: Site,
-}
-
-pub(crate) enum StepKind {
-    Kernel {
-        kernel: Kernel,
-        op: &'static OpDef,
-        /// Whether every tensor of the call has one shape.
-        one_shape: bool,
-    },
-    Copy,
-    Add,
-    Cond {
-        branches: [Vec<Step>; 2],
-    },
-    While {
-        condition: Vec<Step>,
-        predicate: TensorId,
-        body: Vec<Step>,
-    },
-    Scan {
-        length: i64,
-        moving: Vec<(TensorId, i64)>,
-        body: Vec<Step>,
-    },
-    /// A fused group.
-    Tiled(Box<Tiled>),
-    /// A fused group on a device.
-    Chain(Box<FusedKernel>),
-}
-
-/// A kernel of several calls.
-pub(crate) struct FusedKernel {
-    pub chain: Chain,
-    pub device: Device,
-    /// The results, then the tensors that are read.
-    pub operands: Vec<TensorId>,
-}
-
-pub(crate) enum StepArg {
-    Tensor(TensorId),
-    /// A list of tensors, by its position in [`Plan::list_values`].
-    List(usize),
-    /// An attribute that owns nothing, in the form of calls.
-    Plain(Arg<'static>),
-    Value(Value),
 }
 
 impl Plan {
@@ -378,8 +326,12 @@ impl Builder<'_> {
             NodeKind::Copy | NodeKind::Add if empty => return Ok(None),
             NodeKind::Call { op, compute } => {
                 let device = node.outs.first().map_or(Device::CPU, |out| self.graph.tensor(*out).device);
-                let one_shape = self.has_one_shape(node);
-                StepKind::Kernel { kernel: op.kernel(device.backend, *compute)?, op, one_shape }
+                let kernel = op.kernel(device.backend, *compute)?;
+                let direct = device == Device::CPU
+                    && !op.forms.updates
+                    && node.outs.len() == 1
+                    && node.args.len() <= FEW_ARGS;
+                StepKind::Kernel { kernel, op, one_shape: self.has_one_shape(node), direct }
             }
             NodeKind::Copy => StepKind::Copy,
             NodeKind::Add => StepKind::Add,

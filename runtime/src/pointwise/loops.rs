@@ -1,0 +1,74 @@
+//! An element-wise loop as the code that walks over elements knows it: without the types of its function and elements.
+//!
+//! In: a function, and the loop compiled for it, for several processors. Out: the loop run over elements that lie one after the
+//! other. Must know no operator.
+
+use std::marker::PhantomData;
+
+use super::MAX_OPERANDS;
+use crate::simd;
+
+/// A loop over elements that lie one after the other. Without a table of its methods, as `dyn FnMut` has, whose unused
+/// half would be compiled, too.
+#[derive(Clone, Copy)]
+pub(crate) struct Loop<'a> {
+    /// The function that the loop calls for each element.
+    function: *const (),
+    versions: &'static Versions,
+    lives: PhantomData<&'a ()>,
+}
+
+// SAFETY: the function is `Sync`, as `new` requires, and runs over whatever elements its caller promises.
+unsafe impl Sync for Loop<'_> {}
+
+/// A loop over so many elements of each operand, of which these are the first: output first, all in the types and steps
+/// that the loop was made for; before them, the function that it calls.
+type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
+
+/// As [`Run`], with the function's type.
+pub(crate) type RunOf<F> = unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize);
+
+/// One loop, compiled for several processors, in the order of [`simd::version`].
+pub(crate) struct Versions([Run; 4]);
+
+impl Versions {
+    /// The versions for the oldest processor, for AVX2 and for AVX-512.
+    pub const fn of<F>(oldest: RunOf<F>, avx2: RunOf<F>, avx512: RunOf<F>) -> Versions {
+        const fn erased<F>(run: RunOf<F>) -> Run {
+            // SAFETY: a reference is passed as a pointer is, and [`Loop::run`] passes one to this function.
+            unsafe { std::mem::transmute::<RunOf<F>, Run>(run) }
+        }
+        let oldest = erased(oldest);
+        Versions([oldest, oldest, erased(avx2), erased(avx512)])
+    }
+
+    /// A loop that is compiled once, or chooses for itself.
+    pub const fn one<F>(run: RunOf<F>) -> Versions {
+        Versions::of(run, run, run)
+    }
+}
+
+impl<'a> Loop<'a> {
+    /// The loop of a function.
+    ///
+    /// # Safety
+    /// The versions are loops of such a function. They may be called with as many elements as lie at the pointers that they
+    /// are given, each on a processor that has its instructions.
+    #[inline]
+    pub unsafe fn new<F: Sync>(function: &'a F, versions: &'static Versions) -> Loop<'a> {
+        Loop { function: std::ptr::from_ref(function).cast(), versions, lives: PhantomData }
+    }
+
+    /// Runs it.
+    ///
+    /// # Safety
+    /// At each pointer lie as many elements of the type that the loop was made for, one after the other; they have no other
+    /// writer, and those at the first, which no other operand shares, are valid for writes.
+    #[inline]
+    pub unsafe fn run(self, pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
+        let run = self.versions.0[simd::version() & 3];
+        // SAFETY: the maker of the loop promised that it takes this function, and the caller promises the rest; the version
+        // is the one for this processor.
+        unsafe { run(self.function, pointers, length) }
+    }
+}

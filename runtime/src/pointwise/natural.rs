@@ -1,0 +1,269 @@
+//! Loops over operands whose elements lie one after the other in memory, in the same order: most calls.
+//!
+//! In: operands. Out: whether they lie so, and their addresses; or the loop, run over all elements, in several threads if it
+//! takes long, over a copy where the output is an input. Must know no operator.
+
+use opsmith_core::DType;
+
+use super::MAX_OPERANDS;
+use super::blocks::BLOCK;
+use super::loops::Loop;
+use super::rows::addresses;
+use super::slots::{Block, copy_block};
+use crate::layout::{broadcasts, same_sizes};
+use crate::moves::stream;
+use crate::op::KernelCall;
+use crate::parallel::{self, CHUNK, Shared};
+use crate::tensor::Tensor;
+
+/// The number of elements, if all operands have those of the loop's types in the same order in memory, one after the other,
+/// which needs no plan; their addresses are written to `pointers`. Of tensors that the dispatcher did not compare, only those of
+/// at most one dimension; [`is_natural`] has the others.
+#[inline(always)]
+pub(super) fn natural<const N: usize>(
+    call: &KernelCall<'_>,
+    inputs: &[usize],
+    dtypes: &[DType; N],
+    pointers: &mut [*mut u8; MAX_OPERANDS],
+) -> Option<usize> {
+    let alike = call.has_one_shape();
+    let out = call.output_without_view()?.placed_once()?;
+    if !(out.is_row_major(dtypes[0]) && (alike || out.is_line())) {
+        return None;
+    }
+    pointers[0] = out.start();
+    for ((&input, &dtype), pointer) in inputs.iter().zip(&dtypes[1..]).zip(&mut pointers[1..]) {
+        let operand = call.tensor_at(input)?.placed_once()?;
+        if !(operand.is_row_major(dtype) && (alike || operand.is_line_of(out))) {
+            return None;
+        }
+        *pointer = operand.start();
+    }
+    Some(out.numel() as usize)
+}
+
+/// Whether all operands have elements of the loop's types in the same order in memory, one after the other; their addresses are
+/// written to `pointers`.
+pub(super) fn is_natural(
+    operands: &[&Tensor],
+    dtypes: &[DType],
+    pointers: &mut [*mut u8; MAX_OPERANDS],
+) -> bool {
+    let out = operands[0];
+    let follows = |tensor: &Tensor| {
+        tensor.numel() == out.numel()
+            && (same_sizes(tensor.shape(), out.shape()) || broadcasts(tensor.shape(), out.shape()))
+    };
+    let mut all = true;
+    for ((pointer, tensor), dtype) in pointers.iter_mut().zip(operands).zip(dtypes) {
+        all &= tensor.dtype() == *dtype && tensor.is_contiguous() && follows(tensor);
+        *pointer = tensor.data_ptr();
+    }
+    all
+}
+
+/// Runs a loop over elements one after the other.
+///
+/// # Safety
+/// As [`Loop::run`], but that an input may be the elements of the output.
+#[inline(always)]
+pub(super) unsafe fn run_natural<const N: usize>(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType; N],
+    length: usize,
+    body: Loop<'_>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !pointers[1..N].contains(&pointers[0]) {
+            body.run(pointers, length);
+        } else if length * dtypes[0].size() <= LINE {
+            run_line_in_place::<N>(pointers, length * dtypes[0].size(), length, body);
+        } else {
+            run_in_place(pointers, dtypes, length, body);
+        }
+    }
+}
+
+/// Bytes of an output that are copied at once, without a block.
+const LINE: usize = 64;
+
+/// As [`run_in_place`], of an output that has so many bytes, at most [`LINE`].
+///
+/// # Safety
+/// As [`run_natural`].
+#[inline(never)]
+unsafe fn run_line_in_place<const N: usize>(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    bytes: usize,
+    length: usize,
+    body: Loop<'_>,
+) {
+    let mut line = Block::<LINE>::new();
+    let mut read = *pointers;
+    for pointer in &mut read[1..N] {
+        if *pointer == pointers[0] {
+            *pointer = line.pointer();
+        }
+    }
+    // SAFETY: as many bytes lie there, and the line has room for them. By the caller's promise the loop may run; inputs and
+    // output are disjoint.
+    unsafe {
+        copy_block(pointers[0], line.pointer(), bytes);
+        body.run(&read, length);
+    }
+}
+
+/// As [`run_natural`], of an output that is an input, too: the loop reads a copy, block by block.
+///
+/// # Safety
+/// As [`run_natural`].
+#[inline(never)]
+unsafe fn run_in_place<const N: usize>(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType; N],
+    length: usize,
+    body: Loop<'_>,
+) {
+    let mut block = Block::<BLOCK>::new();
+    let size = dtypes[0].size();
+    let mut moved = *pointers;
+    let mut left = length;
+    while left > 0 {
+        let (count, target) = (left.min(BLOCK / size), moved[0]);
+        let mut read = moved;
+        for pointer in read[1..N].iter_mut().filter(|pointer| **pointer == target) {
+            *pointer = block.pointer();
+        }
+        // SAFETY: as many elements lie there, and the block has room for them. By the caller's promise the loop may run;
+        // inputs and output are disjoint.
+        unsafe {
+            copy_block(target, block.pointer(), count * size);
+            body.run(&read, count);
+        }
+        left -= count;
+        for (pointer, dtype) in moved.iter_mut().zip(dtypes) {
+            *pointer = pointer.wrapping_add(count * dtype.size());
+        }
+    }
+}
+
+/// As [`run_natural`], of an output that is larger than the caches: the loop writes a block, and so reads all operands from
+/// memory at once. An output that is no input goes to memory past the caches.
+///
+/// # Safety
+/// As [`run_natural`].
+#[inline(never)]
+pub(super) unsafe fn run_by_blocks<const N: usize>(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType; N],
+    length: usize,
+    body: Loop<'_>,
+) {
+    let streams = !pointers[1..N].contains(&pointers[0]);
+    let mut block = Block::<BLOCK>::new();
+    let size = dtypes[0].size();
+    let mut moved = *pointers;
+    let mut left = length;
+    while left > 0 {
+        let (count, target) = (left.min(BLOCK / size), moved[0]);
+        moved[0] = block.pointer();
+        // SAFETY: the caller's promise; the block has room for the elements, and is no operand.
+        unsafe {
+            body.run(&moved, count);
+            if streams {
+                stream::store(block.pointer(), target, count * size);
+            } else {
+                copy_block(block.pointer(), target, count * size);
+            }
+        }
+        left -= count;
+        moved[0] = target;
+        for (pointer, dtype) in moved.iter_mut().zip(dtypes) {
+            *pointer = pointer.wrapping_add(count * dtype.size());
+        }
+    }
+    if streams {
+        stream::finish();
+    }
+}
+
+/// As [`run_natural`], in several threads if the loop takes long.
+///
+/// # Safety
+/// As [`run_natural`].
+#[inline(never)]
+pub(super) unsafe fn run_in_threads<const N: usize>(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType; N],
+    length: usize,
+    body: Loop<'_>,
+) {
+    let start = pointers.map(Shared);
+    let is_large = stream::is_streamed(length * dtypes[0].size());
+    parallel::for_each_range(length, CHUNK, |range| {
+        let mut pointers = addresses(&start);
+        for (pointer, dtype) in pointers.iter_mut().zip(dtypes) {
+            *pointer = pointer.wrapping_add(range.start * dtype.size());
+        }
+        // SAFETY: the range lies in the caller's, and no other thread has one of its elements.
+        unsafe {
+            if is_large {
+                run_by_blocks(&pointers, dtypes, range.len(), body);
+            } else {
+                run_natural(&pointers, dtypes, range.len(), body);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::arg::Arg;
+    use crate::library::Library;
+    use crate::op::{KernelCall, OpDef, Schema};
+    use crate::pointwise::map2;
+    use crate::tensor::Tensor;
+
+    static OP: OpDef =
+        OpDef::new("op", Schema { text: "", args: &[], returns: &[] }, "tests.yaml:1", &Library::EMPTY);
+
+    fn add(a: &Tensor, b: &Tensor, out: &Tensor) -> crate::error::Result<()> {
+        let args = [Arg::Tensor(a), Arg::Tensor(b)];
+        // SAFETY: the arguments and the output live as long as the call, and nothing else uses them; those that share memory
+        // are one tensor.
+        let call = unsafe { KernelCall::new(&OP, &args, std::slice::from_ref(out)) };
+        map2(&call, [0, 1], |a: f32, b: f32| a + b)
+    }
+
+    #[test]
+    fn a_result_in_place_is_that_of_another_tensor_for_any_length() {
+        // Around the bytes of a line, those of a block, and the elements of a thread.
+        for length in [1, 2, 15, 16, 17, 1023, 1025, 9000] {
+            let elements: Vec<f32> = (0..length).map(|at| at as f32).collect();
+            let [a, b, out] = [(); 3].map(|()| Tensor::of(&elements));
+            add(&a, &b, &out).unwrap();
+            for (left, right, target) in [(&a, &b, &a), (&a, &b, &b), (&out, &out, &out)] {
+                let before = [left, right].map(|tensor| tensor.to_vec::<f32>().unwrap());
+                add(left, right, target).unwrap();
+                let sums: Vec<f32> = std::iter::zip(&before[0], &before[1]).map(|(a, b)| a + b).collect();
+                assert_eq!(target.to_vec::<f32>().unwrap(), sums);
+            }
+        }
+    }
+
+    #[test]
+    fn as_many_elements_of_another_shape_are_refused() {
+        let tensor = |shape: &[i64]| Tensor::from_slice(&[1.0f32; 6], shape).unwrap();
+        for (input, out) in [(&[3, 2][..], &[2, 3][..]), (&[2, 3], &[6]), (&[1, 6], &[6])] {
+            assert!(add(&tensor(out), &tensor(input), &tensor(out)).is_err(), "{input:?} {out:?}");
+        }
+        let one = |shape: &[i64]| Tensor::from_slice(&[1.0f32], shape).unwrap();
+        assert!(add(&one(&[]), &one(&[1]), &one(&[])).is_err());
+        for (input, out) in [(&[6][..], &[1, 6][..]), (&[2, 3], &[2, 3]), (&[6], &[6])] {
+            let target = tensor(out);
+            add(&tensor(out), &tensor(input), &target).unwrap();
+            assert_eq!(target.to_vec::<f32>().unwrap(), [2.0; 6]);
+        }
+    }
+}
