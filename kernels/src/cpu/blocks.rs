@@ -4,7 +4,7 @@
 
 use super::linalg::innermost::{Blocked, Kernels};
 use super::{
-    attention, convolution, distance, factor, fft, grid, index, lanes, linalg, normalisation, pooling,
+    attention, convolution, distance, factor, fft, grid, index, lanes, linalg, normalisation, order, pooling,
     reduce, softmax, sort, tiles,
 };
 
@@ -17,7 +17,14 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("norm::LANES", distance::norm::LANES),
     ("side_by_side::PLACES", grid::side_by_side::PLACES),
     ("factor::BLOCK", factor::BLOCK),
+    ("cholesky::COLUMNS", factor::cholesky::COLUMNS),
+    ("divided::SMALL", factor::divided::SMALL),
+    ("hermitian::SUMS", factor::hermitian::SUMS),
+    ("lu::WIDTH", factor::lu::WIDTH),
     ("matrix::LANES", factor::matrix::LANES),
+    ("matrix::SUMS", factor::matrix::SUMS),
+    ("reflectors::TOGETHER", factor::reflectors::TOGETHER),
+    ("singular::PREPARED", factor::singular::PREPARED),
     ("few::FEW", linalg::few::FEW),
     ("few::LANES", linalg::few::LANES),
     ("few::LEAST", linalg::few::LEAST),
@@ -39,6 +46,9 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("lanes::SUMS", lanes::SUMS),
     ("lanes::TERMS", lanes::SUMS * lanes::TERMS),
     ("fft::TOGETHER", fft::TOGETHER),
+    ("long::FEW", fft::long::FEW),
+    ("long::SHORTEST", fft::long::SHORTEST),
+    ("order::TABLES", order::TABLES),
     ("layer::CHUNK", normalisation::layer::CHUNK),
     ("largest::WIDTH", pooling::largest::WIDTH),
     ("means::WIDTH", pooling::means::WIDTH),
@@ -81,7 +91,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 19] = [
+    const OTHERS: [&str; 23] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -96,6 +106,10 @@ mod tests {
         "panels::SHORT",
         "convolution::TOGETHER",
         "singular::PASSES",
+        "secular::STEPS",
+        "fft::NUMBERS",
+        "long::LONG",
+        "lines::PLACES",
         "plan::MOST_PASSES",
         "sampler::PLACES",
         "sampler::EXACT",

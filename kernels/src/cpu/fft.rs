@@ -1,15 +1,21 @@
 //! Discrete Fourier transforms.
 //!
-//! Everything is computed in double precision and rounded once. Several lines are transformed side by side (`plan`), so that
-//! vectors hold one number of each.
+//! Each dimension is transformed in double precision, and rounded once. Several lines are transformed side by side (`lines`, `plan`), so
+//! that vectors hold one number of each; a long line is a matrix of shorter ones (`long`). An even number of reals is half as many
+//! complex numbers (`real`).
 
+mod lines;
+pub(super) mod long;
 mod plan;
+mod real;
 
-use num_complex::Complex64;
-use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
+use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
+use opsmith_runtime::{Dims, Error, Result, Scratch, View, ViewMut, parallel};
 
-use self::plan::{Direction, Lines, Plan};
+use self::lines::{Lines, Places};
+use self::plan::{Direction, Plan};
+use self::real::Halves;
+use super::factor::{Field, Real};
 use super::strides::expect_sizes;
 
 /// The transform of real numbers over the given dimensions. With `onesided` the last of them has only
@@ -19,8 +25,8 @@ use super::strides::expect_sizes;
 ///
 /// # Errors
 /// If a dimension is out of range, or the normalisation another number.
-pub fn fft_r2c<T: Element>(
-    self_: View<'_, T::Real>,
+pub fn fft_r2c<T: Field<Size: Real>>(
+    self_: View<'_, T::Size>,
     dim: &[i64],
     normalization: i64,
     onesided: bool,
@@ -35,11 +41,19 @@ pub fn fft_r2c<T: Element>(
     if dims.iter().any(|&dim| self_.sizes()[dim] == 0) {
         return Err(no_numbers());
     }
-    let mut array = Array::of(&self_);
-    array.transform(&dims, Direction::Forward);
-    array.scale(&dims, normalization)?;
-    let cut = dims.last().copied().filter(|_| onesided);
-    array.write(cut.map(|dim| (dim, sizes[dim])), &mut out)
+    let scale = scale_of(self_.sizes(), &dims, normalization)?;
+    let Some((&last, others)) = dims.split_last() else { return out.write(self_.iter().map(T::of)) };
+    let length = self_.size(last);
+    let from =
+        Places::of_reals(self_.as_ptr(), self_.sizes(), self_.strides(), last, length.is_multiple_of(2));
+    let kind = Kind::FromReals { onesided };
+    let job = Job { length, direction: Direction::Forward, kind, scale: own_scale(others, scale) };
+    // SAFETY: the views vouch for their elements, of which the output's are borrowed uniquely.
+    unsafe {
+        job.run(&from, &Places::of_numbers(out.as_mut_ptr(), &sizes, out.strides(), last));
+        along_others(out.as_mut_ptr(), &sizes, out.strides(), others, Direction::Forward, scale);
+    }
+    Ok(())
 }
 
 /// The inverse transform that gives real numbers, `last_dim_size` of them along the last of the given
@@ -48,29 +62,49 @@ pub fn fft_r2c<T: Element>(
 /// # Errors
 /// If a dimension is out of range, there are too few frequencies, or the normalisation is another
 /// number.
-pub fn fft_c2r<T: Element>(
+pub fn fft_c2r<T: Field<Size: Real>>(
     self_: View<'_, T>,
     dim: &[i64],
     normalization: i64,
     last_dim_size: i64,
-    mut out: ViewMut<'_, T::Real>,
+    mut out: ViewMut<'_, T::Size>,
 ) -> Result<()> {
     let dims = distinct(dim, self_.dim())?;
     let last = last_to_reals(&dims, self_.sizes(), last_dim_size)?;
-    let mut array = Array::of(&self_);
-    array.transform(&dims[..dims.len() - 1], Direction::Inverse);
-    array = array.with_conjugates(last, last_dim_size);
-    array.transform(&[last], Direction::Inverse);
-    array.scale(&dims, normalization)?;
-    expect_sizes(out.sizes(), &array.sizes)?;
-    array.write(None, &mut out)
+    let mut sizes = Dims::from_slice(self_.sizes());
+    sizes[last] = last_dim_size;
+    let scale = scale_of(&sizes, &dims, normalization)?;
+    expect_sizes(out.sizes(), &sizes)?;
+    let length = last_dim_size as usize;
+    let to = Places::of_reals(out.as_mut_ptr(), &sizes, out.strides(), last, length.is_multiple_of(2));
+    // Higher frequencies are not read.
+    sizes[last] = half_of(last_dim_size);
+    let others = &dims[..dims.len() - 1];
+    let job = Job { length, direction: Direction::Inverse, kind: Kind::ToReals, scale };
+    let read = |dim| Places::of_numbers(self_.as_ptr().cast_mut(), &sizes, self_.strides(), dim);
+    let Some((&first, rest)) = others.split_last() else {
+        // SAFETY: the views vouch for their elements, of which the output's are borrowed uniquely.
+        unsafe { job.run(&read(last), &to) };
+        return Ok(());
+    };
+    let strides = contiguous_strides(&sizes);
+    let mut between = Scratch::filled(T::NONE, sizes.iter().product::<i64>() as usize);
+    let data = between.as_mut_ptr();
+    let complex = Job { length: sizes[first] as usize, kind: Kind::Numbers, scale: 1.0, ..job };
+    // SAFETY: as above; there is room for all that is between the transforms.
+    unsafe {
+        complex.run(&read(first), &Places::of_numbers(data, &sizes, &strides, first));
+        along_others(data, &sizes, &strides, rest, Direction::Inverse, 1.0);
+        job.run(&Places::of_numbers(data, &sizes, &strides, last), &to);
+    }
+    Ok(())
 }
 
 /// The transform of complex numbers over the given dimensions, or its inverse.
 ///
 /// # Errors
 /// If a dimension is out of range, or the normalisation another number.
-pub fn fft_c2c<T: Element>(
+pub fn fft_c2c<T: Field<Size: Real>>(
     self_: View<'_, T>,
     dim: &[i64],
     normalization: i64,
@@ -78,11 +112,20 @@ pub fn fft_c2c<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let dims = distinct(dim, self_.dim())?;
-    expect_sizes(out.sizes(), self_.sizes())?;
-    let mut array = Array::of(&self_);
-    array.transform(&dims, if forward { Direction::Forward } else { Direction::Inverse });
-    array.scale(&dims, normalization)?;
-    array.write(None, &mut out)
+    let sizes = self_.sizes();
+    expect_sizes(out.sizes(), sizes)?;
+    let scale = scale_of(sizes, &dims, normalization)?;
+    let direction = if forward { Direction::Forward } else { Direction::Inverse };
+    let Some((&last, others)) = dims.split_last() else { return out.write(self_.iter()) };
+    let from = Places::of_numbers(self_.as_ptr().cast_mut(), sizes, self_.strides(), last);
+    let scale_of_last = own_scale(others, scale);
+    let job = Job { length: self_.size(last), direction, kind: Kind::Numbers, scale: scale_of_last };
+    // SAFETY: the views vouch for their elements, of which the output's are borrowed uniquely.
+    unsafe {
+        job.run(&from, &Places::of_numbers(out.as_mut_ptr(), sizes, out.strides(), last));
+        along_others(out.as_mut_ptr(), sizes, out.strides(), others, direction, scale);
+    }
+    Ok(())
 }
 
 /// The number of frequencies of which the others of so many are conjugates.
@@ -148,160 +191,102 @@ pub(crate) fn distinct(dims: &[i64], rank: usize) -> Result<Scratch<usize>> {
 /// Lines that are transformed side by side.
 pub(super) const TOGETHER: usize = 16;
 
-/// Complex numbers in row-major order.
-struct Array {
-    elements: Scratch<Complex64>,
-    sizes: Dims,
+/// Numbers that a thread transforms at least.
+const NUMBERS: usize = 1 << 12;
+
+/// Numbers of the lines of a transform.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Numbers,
+    /// From reals to all frequencies or the first half of them.
+    FromReals {
+        onesided: bool,
+    },
+    /// From the first half of the frequencies to reals.
+    ToReals,
 }
 
-impl Array {
-    fn of<T: Element>(view: &View<'_, T>) -> Array {
-        let elements = view.iter().map(|element| element.to_scalar().to_complex()).collect();
-        Array { elements, sizes: view.sizes().into() }
+/// A transform along one dimension.
+#[derive(Clone, Copy)]
+struct Job {
+    /// Numbers of a line: reals, if one side is.
+    length: usize,
+    direction: Direction,
+    kind: Kind,
+    /// The factor of results.
+    scale: f64,
+}
+
+impl Job {
+    /// The length of the transforms of complex numbers.
+    fn core(&self) -> usize {
+        if self.kind != Kind::Numbers && self.length.is_multiple_of(2) {
+            self.length / 2
+        } else {
+            self.length
+        }
     }
 
-    fn transform(&mut self, dims: &[usize], direction: Direction) {
-        for &dim in dims {
-            let length = self.sizes[dim] as usize;
-            // Neighbours along a line are so far apart, and so many lines lie side by side.
-            let step = self.sizes[dim + 1..].iter().product::<i64>() as usize;
-            if self.elements.is_empty() {
-                return;
-            }
-            let plan = Plan::new(length, direction);
-            let beside = if step == 1 { self.elements.len() / length } else { step };
-            let mut lines = Lines::new(&plan, TOGETHER.min(beside));
-            // Of the last dimension, lines follow each other.
-            let (across, along) = if step == 1 { (length, 1) } else { (1, step) };
-            let block = if step == 1 { length * TOGETHER } else { length * step };
-            for block in self.elements.chunks_mut(block) {
-                let all = block.len() / length;
-                for first in (0..all).step_by(TOGETHER) {
-                    let count = TOGETHER.min(all - first);
-                    lines.gather(&block[first * across..], count, across, along);
+    /// Transforms all lines.
+    ///
+    /// # Safety
+    /// The places are valid for reads and for writes, no other thread uses the latter, and those of a line share memory with
+    /// none but the same line of the other side.
+    unsafe fn run<P: Real>(&self, from: &Places<P>, to: &Places<P>) {
+        let (count, core) = (from.count(), self.core());
+        if count == 0 || core == 0 {
+            return;
+        }
+        if let Some(split) = long::split(core, count) {
+            // SAFETY: the caller's promise.
+            return unsafe { long::run(self, split, from, to) };
+        }
+        let plan = Plan::new(core, self.direction);
+        let halves = Halves::of(self);
+        let most = TOGETHER.min(count);
+        let chunk = NUMBERS.div_ceil(core * most);
+        parallel::for_each_range(count.div_ceil(TOGETHER), chunk, |range| {
+            let mut lines = Lines::new(plan.padded(), self.length + 1);
+            for first in range.map(|group| group * TOGETHER) {
+                let together = TOGETHER.min(count - first);
+                // SAFETY: the caller's promise; each line is one thread's.
+                unsafe {
+                    lines.gather(&from.group(first, together), halves.places_in);
+                    halves.before(&mut lines);
                     plan.run(&mut lines);
-                    lines.scatter(&mut block[first * across..], across, along);
+                    halves.after(&mut lines);
+                    lines.scatter(&to.group(first, together), halves.places_out, self.scale);
                 }
             }
-        }
+        });
     }
+}
 
-    fn scale(&mut self, dims: &[usize], normalization: i64) -> Result<()> {
-        if normalization == 0 {
-            return Ok(());
-        }
-        let scale = scale_of(&self.sizes, dims, normalization)?;
-        self.elements.iter_mut().for_each(|element| *element *= scale);
-        Ok(())
+/// Transforms numbers in place along several dimensions; their results have the factor.
+///
+/// # Safety
+/// The elements are valid for reads and writes, and no other thread uses them.
+unsafe fn along_others<T: Field<Size: Real>>(
+    data: *mut T,
+    sizes: &[i64],
+    strides: &[i64],
+    dims: &[usize],
+    direction: Direction,
+    scale: f64,
+) {
+    for (at, &dim) in dims.iter().enumerate().rev() {
+        let places = Places::of_numbers(data, sizes, strides, dim);
+        let scale = own_scale(&dims[..at], scale);
+        let job = Job { length: sizes[dim] as usize, direction, kind: Kind::Numbers, scale };
+        // SAFETY: the caller's promise; the lines of a dimension share no element.
+        unsafe { job.run(&places, &places) };
     }
+}
 
-    /// The first half of a dimension's frequencies, and the others as their conjugates.
-    fn with_conjugates(&self, dim: usize, length: i64) -> Array {
-        let mut sizes = self.sizes.clone();
-        sizes[dim] = length;
-        let inner = self.sizes[dim + 1..].iter().product::<i64>() as usize;
-        let (own, length) = (self.sizes[dim] as usize, length as usize);
-        let mut elements = Scratch::with_capacity(sizes.iter().product::<i64>() as usize);
-        for block in self.elements.chunks_exact((own * inner).max(1)) {
-            for frequency in 0..length {
-                let mirrored = frequency > length / 2;
-                let from = if mirrored { length - frequency } else { frequency };
-                let row = &block[from * inner..(from + 1) * inner];
-                elements.extend(row.iter().map(|value| if mirrored { value.conj() } else { *value }));
-            }
-        }
-        Array { elements, sizes }
-    }
-
-    /// Writes the elements; with a dimension and a size, the first ones along it.
-    fn write<T: Element>(&self, cut: Option<(usize, i64)>, out: &mut ViewMut<'_, T>) -> Result<()> {
-        let number = |value: &Complex64| T::from_scalar(Scalar::Complex(*value));
-        let Some((dim, size)) = cut else { return out.write(self.elements.iter().map(number)) };
-        let inner = self.sizes[dim + 1..].iter().product::<i64>() as usize;
-        let (whole, kept) = (self.sizes[dim] as usize * inner, size as usize * inner);
-        let blocks = self.elements.chunks_exact(whole.max(1)).flat_map(|block| &block[..kept]);
-        out.write(blocks.map(number))
-    }
+/// The factor of a transform's results, which is that of the last of several: the one before no others.
+fn own_scale(others: &[usize], scale: f64) -> f64 {
+    if others.is_empty() { scale } else { 1.0 }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::f64::consts::PI;
-
-    use super::*;
-    use crate::cpu::testing::{Array as Strided, scattered};
-
-    fn naive(values: &[Complex64], sign: f64) -> Vec<Complex64> {
-        let length = values.len();
-        (0..length)
-            .map(|k| {
-                (0..length)
-                    .map(|j| {
-                        let angle = sign * 2.0 * PI * ((j * k) % length) as f64 / length as f64;
-                        values[j] * Complex64::from_polar(1.0, angle)
-                    })
-                    .sum()
-            })
-            .collect()
-    }
-
-    fn complex(count: usize) -> Vec<Complex64> {
-        scattered(2 * count)
-            .collect::<Vec<_>>()
-            .chunks(2)
-            .map(|pair| Complex64::new(pair[0], pair[1]))
-            .collect()
-    }
-
-    #[track_caller]
-    fn assert_close(got: &[Complex64], expected: &[Complex64]) {
-        assert_eq!(got.len(), expected.len());
-        for (got, expected) in got.iter().zip(expected) {
-            assert!((got - expected).norm() < 1e-11, "{got} instead of {expected}");
-        }
-    }
-
-    #[test]
-    fn every_length() {
-        for length in [1, 2, 3, 4, 5, 7, 8, 12, 17, 64, 100] {
-            let values = complex(length as usize);
-            let input = Strided::new(&[length], values.iter().rev().copied()).reversed(0);
-            let mut out = Strided::zeros(&[length]);
-            fft_c2c(input.view(), &[0], 0, true, out.view_mut()).unwrap();
-            assert_close(&out.to_vec(), &naive(&values, -1.0));
-            let mut back = Strided::zeros(&[length]);
-            fft_c2c(out.view(), &[-1], 2, false, back.view_mut()).unwrap();
-            assert_close(&back.to_vec(), &values);
-        }
-    }
-
-    #[test]
-    fn real_numbers_there_and_back() {
-        for sizes in [[3, 4, 6], [2, 5, 7]] {
-            let count = sizes.iter().product::<i64>() as usize;
-            let input = Strided::new(&sizes, scattered(count));
-            let mut whole = Strided::<Complex64>::zeros(&sizes);
-            fft_r2c(input.view(), &[2, 1], 0, false, whole.view_mut()).unwrap();
-            let half_sizes = [sizes[0], sizes[1] / 2 + 1, sizes[2]];
-            let mut half = Strided::<Complex64>::zeros(&half_sizes);
-            fft_r2c(input.view(), &[2, 1], 0, true, half.view_mut()).unwrap();
-            for at in crate::cpu::testing::indices(&half_sizes) {
-                assert!((half.at(&at) - whole.at(&at)).norm() < 1e-12);
-            }
-            let mut back = Strided::<f64>::zeros(&sizes);
-            fft_c2r(half.view(), &[2, 1], 2, sizes[1], back.view_mut()).unwrap();
-            crate::cpu::testing::assert_close(&back.to_vec(), &input.to_vec(), 1e-12);
-        }
-    }
-
-    #[test]
-    fn parameters_out_of_range_are_errors() {
-        let input = Strided::new(&[2], complex(2));
-        let mut out = Strided::<Complex64>::zeros(&[2]);
-        assert!(fft_c2c(input.view(), &[1], 0, true, out.view_mut()).is_err());
-        assert!(fft_c2c(input.view(), &[0, -1], 0, true, out.view_mut()).is_err());
-        assert!(fft_c2c(input.view(), &[0], 3, true, out.view_mut()).is_err());
-        let mut real = Strided::<f64>::zeros(&[4]);
-        assert!(fft_c2r(input.view(), &[0], 0, 4, real.view_mut()).is_err());
-    }
-}
+mod tests;

@@ -53,17 +53,17 @@ pub fn searchsorted(sorted_sequence: &Tensor, self_: &Tensor) -> Result<Dims> {
 /// If an element is negative, or the elements are not known.
 pub fn bincount(context: &mut InferContext<'_>) -> Result<()> {
     let dtype = context.dtype("self")?;
-    let elements = with_dtype!(dtype, T => context.value::<T>("self")?.map(|elements| {
-        elements.into_iter().map(|element| element.to_scalar().to_i64()).collect::<Vec<i64>>()
+    let most = with_dtype!(dtype, T => context.value::<T>("self")?.map(|elements| {
+        largest(elements.into_iter().map(|element| element.to_scalar().to_i64()))
     }));
-    let Some(elements) = elements else {
+    let Some(most) = most.transpose()? else {
         return Err(Error::value("the elements of `self` are not known before the run"));
     };
-    let count = largest(elements.iter().copied())?.map_or(0, |largest| largest.saturating_add(1));
+    let count = most.map_or(0, |most| most.saturating_add(1));
     let count = count.max(context.attribute::<i64>("minlength")?);
     checked_numel(&[count])?;
     let dtype = match context.optional_input("weights")? {
-        Some(weights) if !elements.is_empty() => match weights.dtype {
+        Some(weights) if most.is_some() => match weights.dtype {
             DType::F32 => DType::F32,
             _ => DType::F64,
         },

@@ -75,8 +75,7 @@ impl Special for f32 {
     }
     #[inline]
     fn lgamma(self) -> f32 {
-        // musl's single-precision version loses digits between its branches; the double one does not.
-        libm::lgamma(f64::from(self)) as f32
+        vectorised::gamma::lgamma(self)
     }
     #[inline]
     fn digamma(self) -> f32 {

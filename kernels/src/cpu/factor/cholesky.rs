@@ -1,6 +1,7 @@
 //! The Cholesky factors of Hermitian positive-definite matrices.
 
-use opsmith_runtime::{Error, Result, View, ViewMut, parallel};
+use opsmith_runtime::simd::widest;
+use opsmith_runtime::{Error, Result, Scratch, View, ViewMut, parallel};
 
 use super::matrix::{Mat, inner};
 use super::number::{Field, Real};
@@ -68,9 +69,13 @@ fn factor_in_place<T: Field>(a: &mut Mat<T>) -> usize {
                 .zip(conjugates)
                 .for_each(|(target, element)| *target = element);
         }
-        let right = panel.part(0..n - end, 0..end - start).transposed();
-        // SAFETY: the operands are a panel of its own and a part of columns before those that change.
-        unsafe { a.subtract(end..n, end..n, a.part(end..n, start..end), right) };
+        // Of the elements above the diagonal, few are computed.
+        for first in (end..n).step_by(COLUMNS) {
+            let last = (first + COLUMNS).min(n);
+            let right = panel.part(first - end..last - end, 0..end - start).transposed();
+            // SAFETY: the operands are a panel of its own and a part of columns before those that change.
+            unsafe { a.subtract(first..n, first..last, a.part(first..n, start..end), right) };
+        }
     }
     for row in 0..n {
         a.row_mut(row)[row + 1..].fill(T::NONE);
@@ -78,10 +83,13 @@ fn factor_in_place<T: Field>(a: &mut Mat<T>) -> usize {
     failed
 }
 
+/// Columns of a product that is subtracted at once.
+pub(in crate::cpu) const COLUMNS: usize = 192;
+
 /// The factor's columns of one block.
 fn factor_columns<T: Field>(a: &mut Mat<T>, start: usize, end: usize) -> usize {
-    for row in start..a.rows {
-        for column in start..end.min(row + 1) {
+    for row in start..end {
+        for column in start..row + 1 {
             let done = inner(&a.row(row)[start..column], &a.row(column)[start..column]);
             let rest = a.at(row, column) - done;
             let value = if column < row {
@@ -94,5 +102,36 @@ fn factor_columns<T: Field>(a: &mut Mat<T>, start: usize, end: usize) -> usize {
             a.row_mut(row)[column] = value;
         }
     }
+    let count = end - start;
+    // Each column of the diagonal block as a row: conjugates of the elements below the diagonal.
+    let mut columns = [[T::NONE; BLOCK]; BLOCK];
+    for (at, column) in columns.iter_mut().enumerate().take(count) {
+        for (row, element) in column.iter_mut().enumerate().take(count).skip(at + 1) {
+            *element = a.at(start + row, start + at).conjugate();
+        }
+    }
+    let diagonal: Scratch<T> = (start..end).map(|at| a.at(at, at)).collect();
+    for row in end..a.rows {
+        eliminate(&mut a.row_mut(row)[start..end], &columns[..count], &diagonal);
+    }
     0
+}
+
+/// Replaces a row below the diagonal block by that of the factor.
+fn eliminate<T: Field>(row: &mut [T], columns: &[[T; BLOCK]], diagonal: &[T]) {
+    widest(
+        #[inline(always)]
+        move || {
+            let mut own = [T::NONE; BLOCK];
+            own[..row.len()].copy_from_slice(row);
+            for at in 0..columns.len() {
+                let (value, column) = (own[at] / diagonal[at], &columns[at]);
+                for lane in 0..BLOCK {
+                    own[lane] -= value * column[lane];
+                }
+                own[at] = value;
+            }
+            row.copy_from_slice(&own[..row.len()]);
+        },
+    );
 }

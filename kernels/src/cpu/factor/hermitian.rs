@@ -1,15 +1,18 @@
 //! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 //!
-//! Source: Householder's reduction to a tridiagonal matrix, and the implicit QL algorithm (Bowdler, Martin, Reinsch and
-//! Wilkinson 1968).
+//! Source: Householder's reduction to a tridiagonal matrix, whose eigenvectors are found by halves (`divided`), and eigenvalues alone
+//! by the implicit QL algorithm (Bowdler, Martin, Reinsch and Wilkinson 1968); both in double precision.
 
+use opsmith_runtime::simd::widest;
 use opsmith_runtime::{Error, Result, Scratch, View, ViewMut, parallel};
 
-use super::expect_square;
 use super::matrix::{Mat, add_scaled, inner, rotate};
 use super::number::{Field, Real};
-use super::orthogonal::{reflect, reflection};
+use super::orthogonal::reflection;
+use super::reflectors::Reflectors;
 use super::stack::Stack;
+use super::{divided, expect_square};
+use crate::cpu::linalg::product::MatrixMut;
 
 /// The eigenvalues in ascending order, and with `compute_v` the eigenvectors as columns, of each matrix, of which the lower
 /// (`uplo` is `L`) or upper (`U`) triangle is read. The largest element of an eigenvector is positive. A matrix that is not
@@ -31,19 +34,20 @@ pub fn eigh<T: Field>(
     parallel::try_for_each_range(matrices.count(), 1, |range| {
         for number in range {
             let matrix = matrices.matrix(number);
-            let lower = mirrored(if upper { matrix.adjoint() } else { matrix });
-            let (found, columns) = if lower.is_finite() {
+            let mut lower = if upper { matrix.adjoint() } else { matrix };
+            without_upper(&mut lower);
+            let (found, rows) = if lower.is_finite() {
                 eigen(lower, compute_v)?
             } else {
                 let unknown = T::of(T::Size::rounded(f64::NAN));
-                let columns = Mat { elements: Scratch::filled(unknown, lower.elements.len()), ..lower };
-                (Scratch::filled(unknown.re(), columns.rows), Some(columns))
+                let rows = Mat { elements: Scratch::filled(unknown, lower.elements.len()), ..lower };
+                (Scratch::filled(unknown.re(), rows.rows), Some(rows))
             };
             // SAFETY: each number is one thread's.
             unsafe {
                 values.write(number, &found);
-                if let (Some(vectors), Some(columns)) = (&vectors, &columns) {
-                    vectors.write(number, &columns.elements);
+                if let (Some(vectors), Some(rows)) = (&vectors, &rows) {
+                    vectors.write(number, &rows.transposed().elements);
                 }
             }
         }
@@ -69,55 +73,48 @@ pub(crate) fn not_converged() -> Error {
     Error::value("the eigenvalues of a matrix did not converge")
 }
 
-/// The Hermitian matrix with the given lower triangle; a diagonal is real.
-fn mirrored<T: Field>(mut lower: Mat<T>) -> Mat<T> {
+/// Makes elements above the diagonal zero, and the diagonal real.
+fn without_upper<T: Field>(lower: &mut Mat<T>) {
     for row in 0..lower.rows {
-        for column in 0..row {
-            let element = lower.at(row, column).conjugate();
-            lower.row_mut(column)[row] = element;
-        }
-        let diagonal = lower.at(row, row).without_im();
-        lower.row_mut(row)[row] = diagonal;
+        let own = lower.row_mut(row);
+        own[row] = own[row].without_im();
+        own[row + 1..].fill(T::NONE);
     }
-    lower
 }
 
-/// Eigenvalues in ascending order, and eigenvectors as columns.
+/// Eigenvalues in ascending order, and eigenvectors as rows.
 type Eigen<T> = (Scratch<<T as Field>::Size>, Option<Mat<T>>);
 
-/// The eigenvalues of a matrix, and its eigenvectors if asked for.
-fn eigen<T: Field>(a: Mat<T>, with_vectors: bool) -> Result<Eigen<T>> {
+/// The eigenvalues of a matrix, of which the lower triangle is read, and its eigenvectors if asked for.
+///
+/// # Errors
+/// If the algorithm does not converge.
+pub(super) fn eigen<T: Field>(a: Mat<T>, with_vectors: bool) -> Result<Eigen<T>> {
     let n = a.rows;
     let reduced = Tridiagonal::of(a);
-    let (mut diagonal, mut beside) = (Scratch::new(), Scratch::new());
-    diagonal.extend(reduced.diagonal.iter().copied());
-    beside.extend(reduced.beside.iter().copied());
-    let mut rows = if with_vectors { Mat::<T::Size>::identity(n, n) } else { Mat::zeros(0, 0) };
-    implicit_ql(&mut diagonal, &mut beside, &mut rows)?;
-    let mut order: Scratch<usize> = (0..n).collect();
-    order.sort_unstable_by(|one, other| {
-        let by_value = diagonal[*one].partial_cmp(&diagonal[*other]).unwrap_or(std::cmp::Ordering::Equal);
-        by_value.then(one.cmp(other))
-    });
-    let values: Scratch<T::Size> = order.iter().map(|at| diagonal[*at]).collect();
+    let wide = |numbers: &[T::Size]| Scratch::mapped(numbers, |number| number.wide());
+    let (mut diagonal, mut beside) = (wide(&reduced.diagonal), wide(&reduced.beside));
     if !with_vectors {
-        return Ok((values, None));
-    }
-    let mut columns = Mat::zeros(n, n);
-    for (column, at) in order.iter().enumerate() {
-        for row in 0..n {
-            columns.row_mut(row)[column] = T::of(rows.at(*at, row));
+        let scale = divided::scale(&diagonal, &beside);
+        for numbers in [&mut diagonal, &mut beside] {
+            numbers.iter_mut().for_each(|number| *number /= scale);
         }
+        implicit_ql(&mut diagonal, &mut beside, &mut Mat::zeros(0, 0))?;
+        diagonal.sort_unstable_by(f64::total_cmp);
+        return Ok((diagonal.iter().map(|value| T::Size::rounded(*value * scale)).collect(), None));
     }
-    let mut columns = reduced.applied(columns);
-    for column in 0..n {
-        let turn = turn_of((0..n).map(|row| columns.at(row, column)));
-        for row in 0..n {
-            let element = columns.at(row, column) * turn;
-            columns.row_mut(row)[column] = element;
-        }
+    let (values, vectors) = divided::eigen(&diagonal, &beside)?;
+    let elements = vectors.elements.iter().map(|element| T::of(T::Size::rounded(*element))).collect();
+    let mut rows = Mat { elements, rows: n, columns: n };
+    // Vectors as columns of the same elements.
+    let columns = MatrixMut { data: rows.elements.as_mut_ptr(), row_stride: 1, column_stride: n as i64 };
+    // SAFETY: the matrix has as many columns of as many elements as the vectors of reflections.
+    unsafe { reduced.reflectors.multiply(columns, n) };
+    for row in 0..n {
+        let turn = turn_of(rows.row(row).iter().copied());
+        rows.row_mut(row).iter_mut().for_each(|element| *element = *element * turn);
     }
-    Ok((values, Some(columns)))
+    Ok((values.iter().map(|value| T::Size::rounded(*value)).collect(), Some(rows)))
 }
 
 /// The number of size 1 that makes the largest of some elements positive.
@@ -138,70 +135,133 @@ pub(super) fn turn_of<T: Field>(elements: impl Iterator<Item = T>) -> T {
 struct Tridiagonal<T: Field> {
     diagonal: Scratch<T::Size>,
     beside: Scratch<T::Size>,
-    /// The vectors of the reflections, as rows.
-    vectors: Mat<T>,
-    factors: Scratch<T>,
+    reflectors: Reflectors<T>,
 }
 
 impl<T: Field> Tridiagonal<T> {
+    /// The lower triangle is read.
     fn of(mut a: Mat<T>) -> Tridiagonal<T> {
         let n = a.rows;
-        let mut reduced = Tridiagonal {
-            diagonal: Scratch::with_capacity(n),
-            beside: Scratch::with_capacity(n),
-            vectors: Mat::zeros(n, n),
-            factors: Scratch::with_capacity(n),
-        };
+        let steps = n.saturating_sub(1);
+        let vectors = Mat::zeros(steps, n);
+        let reflectors = Reflectors { vectors, factors: Scratch::with_capacity(steps), start: 1 };
+        let (diagonal, beside) = (Scratch::with_capacity(n), Scratch::with_capacity(n));
+        let mut reduced = Tridiagonal { diagonal, beside, reflectors };
+        // The reflection of the step before, which the rest of the matrix does not have yet.
+        let mut late = Late { vector: Scratch::filled(T::NONE, n), sums: Scratch::filled(T::NONE, n) };
         for step in 0..n {
+            for row in step..n {
+                let element = &mut a.row_mut(row)[step];
+                *element = late.changed(*element, row, step);
+            }
             reduced.diagonal.push(a.at(step, step).re());
             if step + 1 == n {
                 reduced.beside.push(T::Size::NONE);
                 break;
             }
-            for row in step + 1..n {
-                reduced.vectors.row_mut(step)[row] = a.at(row, step);
-            }
-            let vector = &mut reduced.vectors.row_mut(step)[step + 1..];
+            let vector = &mut reduced.reflectors.vectors.row_mut(step)[step + 1..];
+            vector.iter_mut().zip(step + 1..).for_each(|(to, row)| *to = a.at(row, step));
             let (factor, beside) = reflection(vector);
-            reflect_both(&mut a, step + 1, vector, factor);
             reduced.beside.push(beside);
-            reduced.factors.push(factor);
+            reduced.reflectors.factors.push(factor);
+            late = late.followed_by(&mut a, step + 1, vector, factor);
         }
         reduced
     }
+}
 
-    /// The product of all reflections with a matrix.
-    fn applied(&self, mut to: Mat<T>) -> Mat<T> {
-        for (step, factor) in self.factors.iter().enumerate().rev() {
-            reflect(&mut to, step + 1, 0, &self.vectors.row(step)[step + 1..], *factor);
+/// A reflection of both sides of a Hermitian matrix, `A - v wᴴ - w vᴴ`, from zeros on.
+struct Late<T> {
+    vector: Scratch<T>,
+    sums: Scratch<T>,
+}
+
+impl<T: Field> Late<T> {
+    /// An element after the reflection.
+    fn changed(&self, element: T, row: usize, column: usize) -> T {
+        let (vector, sums) = (self.vector[column].conjugate(), self.sums[column].conjugate());
+        element - (self.vector[row] * sums + self.sums[row] * vector)
+    }
+
+    /// Reflects the lower triangle from a row on; the result is the next reflection, of the same rows. One pass does both: the rows
+    /// change, and are multiplied with the next vector, once as rows and once as columns.
+    fn followed_by(self, a: &mut Mat<T>, from: usize, next: &[T], factor: T) -> Late<T> {
+        let n = a.rows;
+        let conjugates = |of: &[T]| Scratch::mapped(&of[from..], |element: &T| element.conjugate());
+        let (vector, sums) = (conjugates(&self.vector), conjugates(&self.sums));
+        let mut products = Scratch::filled(T::NONE, n - from);
+        for (at, row) in (from..n).enumerate() {
+            let own = &mut a.row_mut(row)[from..=row];
+            let (before, diagonal) = own.split_at_mut(at);
+            let parts = [self.vector[row], self.sums[row]];
+            let product = reflect_row(before, parts, [&vector, &sums], next, &mut products, next[at]);
+            diagonal[0] = (diagonal[0] - (parts[0] * sums[at] + parts[1] * vector[at])).without_im();
+            products[at] += product + diagonal[0] * next[at];
         }
-        to
+        let mut late = Late { vector: Scratch::filled(T::NONE, n), sums: Scratch::filled(T::NONE, n) };
+        products.iter_mut().for_each(|product| *product = factor * *product);
+        let half = T::of(T::Size::rounded(-0.5)) * factor * inner(next, &products);
+        add_scaled(&mut products, half, next);
+        late.vector[from..].copy_from_slice(next);
+        late.sums[from..].copy_from_slice(&products);
+        late
     }
 }
 
-/// Reflects the rows and columns from one on of a Hermitian matrix.
-fn reflect_both<T: Field>(a: &mut Mat<T>, from: usize, vector: &[T], factor: T) {
-    if factor == T::NONE {
-        return;
-    }
-    // An inner product conjugates its second operand; a row times `v` is one with the conjugates of `v`.
-    let conjugates: Scratch<T> = vector.iter().map(|element| element.conjugate()).collect();
-    let mut sums: Scratch<T> =
-        (from..a.rows).map(|row| factor * inner(&a.row(row)[from..], &conjugates)).collect();
-    let overlap = inner(vector, &sums);
-    let half = T::of(T::Size::rounded(-0.5)) * factor * overlap;
-    add_scaled(&mut sums, half, vector);
-    let sums_conjugated: Scratch<T> = sums.iter().map(|element| element.conjugate()).collect();
-    for (at, row) in (from..a.rows).enumerate() {
-        let target = &mut a.row_mut(row)[from..];
-        add_scaled(target, -vector[at], &sums_conjugated);
-        add_scaled(target, -sums[at], &conjugates);
-    }
+/// Terms that are summed apart.
+pub(in crate::cpu) const SUMS: usize = 16;
+
+/// Changes the elements of a row before the diagonal by a late reflection; the result is their product with a vector. `products` gets
+/// those of their conjugates, which are a column, with an element.
+fn reflect_row<T: Field>(
+    row: &mut [T],
+    [vector_part, sums_part]: [T; 2],
+    [vector, sums]: [&[T]; 2],
+    next: &[T],
+    products: &mut [T],
+    element: T,
+) -> T {
+    let length = row.len();
+    let (vector, sums, next) = (&vector[..length], &sums[..length], &next[..length]);
+    let products = &mut products[..length];
+    widest(
+        #[inline(always)]
+        move || {
+            let mut lanes = [T::NONE; SUMS];
+            let (rows, row) = row.as_chunks_mut::<SUMS>();
+            let ((vectors, vector), (all_sums, sums)) =
+                (vector.as_chunks::<SUMS>(), sums.as_chunks::<SUMS>());
+            let ((nexts, next), (all, products)) =
+                (next.as_chunks::<SUMS>(), products.as_chunks_mut::<SUMS>());
+            // Of copies, the compiler knows that they are apart.
+            for at in 0..rows.len() {
+                let (mut own, vector, sums, next) = (rows[at], vectors[at], all_sums[at], nexts[at]);
+                let mut products = all[at];
+                for lane in 0..SUMS {
+                    own[lane] -= vector_part * sums[lane] + sums_part * vector[lane];
+                }
+                for lane in 0..SUMS {
+                    lanes[lane] += own[lane] * next[lane];
+                }
+                for lane in 0..SUMS {
+                    products[lane] += own[lane].conjugate() * element;
+                }
+                (rows[at], all[at]) = (own, products);
+            }
+            for lane in 0..row.len() {
+                let changed = row[lane] - (vector_part * sums[lane] + sums_part * vector[lane]);
+                row[lane] = changed;
+                lanes[lane] += changed * next[lane];
+                products[lane] += changed.conjugate() * element;
+            }
+            lanes.into_iter().fold(T::NONE, |sum, lane| sum + lane)
+        },
+    )
 }
 
-/// Makes a tridiagonal matrix diagonal; rotations are applied to `rows`, which become its eigenvectors if they were those of
-/// the identity.
-fn implicit_ql<R: Real>(diagonal: &mut [R], beside: &mut [R], rows: &mut Mat<R>) -> Result<()> {
+/// Makes a tridiagonal matrix of numbers up to 1 diagonal; rotations are applied to `rows`, which become its eigenvectors if they
+/// were those of the identity.
+pub(super) fn implicit_ql<R: Real>(diagonal: &mut [R], beside: &mut [R], rows: &mut Mat<R>) -> Result<()> {
     let n = diagonal.len();
     let limit = 60 * n.max(1);
     let mut steps = 0;
@@ -209,7 +269,9 @@ fn implicit_ql<R: Real>(diagonal: &mut [R], beside: &mut [R], rows: &mut Mat<R>)
         loop {
             let end = (start..n - 1)
                 .find(|at| {
-                    beside[*at].size() <= R::EPSILON * (diagonal[*at].size() + diagonal[at + 1].size())
+                    let sizes = diagonal[*at].size() + diagonal[at + 1].size();
+                    // Of less, squares would not be numbers of full precision.
+                    beside[*at].size() <= R::EPSILON * sizes + R::LEAST.root()
                 })
                 .unwrap_or(n - 1);
             if end == start {
@@ -234,7 +296,7 @@ fn ql_step<R: Real>(diagonal: &mut [R], beside: &mut [R], rows: &mut Mat<R>, sta
     let (mut sine, mut cosine, mut moved) = (R::UNIT, R::UNIT, R::NONE);
     for at in (start..end).rev() {
         let (off, kept) = (sine * beside[at], cosine * beside[at]);
-        let length = off.with(shifted);
+        let length = (off * off + shifted * shifted).root();
         beside[at + 1] = length;
         if length == R::NONE {
             diagonal[at + 1] -= moved;

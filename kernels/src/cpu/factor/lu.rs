@@ -1,9 +1,12 @@
 //! Factors of Gaussian elimination with row exchanges, and the solutions, inverses and systems they give.
 
+use std::ops::Range;
+
+use opsmith_runtime::simd::widest;
 use opsmith_runtime::{Error, Result, Scratch, View, ViewMut, parallel};
 
 use super::matrix::{Mat, add_scaled};
-use super::number::Field;
+use super::number::{Field, Real};
 use super::stack::Stack;
 use super::{BLOCK, expect_square, triangular};
 use crate::cpu::strides::expect_operand;
@@ -137,26 +140,19 @@ impl<T: Field> Factors<T> {
         let mut zero = 0;
         for start in (0..steps).step_by(BLOCK) {
             let end = (start + BLOCK).min(steps);
-            for column in start..end {
-                let from = if pivot { pivot_row(&a, column) } else { column };
-                pivots.push(from as i32 + 1);
-                if a.at(from, column) == T::NONE {
-                    zero = if zero == 0 { column + 1 } else { zero };
-                    continue;
+            for first in (start..end).step_by(WIDTH) {
+                let last = (first + WIDTH).min(end);
+                let mut panel = Panel::of(&a, first..last);
+                for column in first..last {
+                    let from = panel.eliminate(column - first, pivot).map(|row| first + row);
+                    zero = if zero == 0 && from.is_none() { column + 1 } else { zero };
+                    pivots.push(from.unwrap_or(column) as i32 + 1);
+                    a.swap_rows(column, from.unwrap_or(column));
                 }
-                a.swap_rows(column, from);
-                eliminate(&mut a, column, end);
+                panel.write(&mut a, first..last);
+                eliminate(&mut a, first..last, last..end);
             }
-            for row in start..end {
-                for above in start..row {
-                    let (source, target) = a.rows_mut(above, row);
-                    let factor = target[above];
-                    add_scaled(&mut target[end..], -factor, &source[end..]);
-                }
-            }
-            let (left, right) = (a.part(end..rows, start..end), a.part(start..end, end..columns));
-            // SAFETY: the operands are parts of the matrix before the rows or columns that change.
-            unsafe { a.subtract(end..rows, end..columns, left, right) };
+            eliminate(&mut a, start..end, end..columns);
         }
         Factors { lu: a, pivots, zero }
     }
@@ -194,23 +190,83 @@ impl<T: Field> Factors<T> {
     }
 }
 
-/// The row from a diagonal element on whose element of that column is largest.
-fn pivot_row<T: Field>(a: &Mat<T>, column: usize) -> usize {
-    let mut chosen = column;
-    for row in column + 1..a.rows {
-        if a.at(row, column).parts() > a.at(chosen, column).parts() {
-            chosen = row;
+/// Columns that are eliminated one after the other.
+pub(in crate::cpu) const WIDTH: usize = 16;
+
+/// Columns of a matrix from the row of their first one on, each row in a vector.
+struct Panel<T>(Scratch<[T; WIDTH]>);
+
+impl<T: Field> Panel<T> {
+    fn of(a: &Mat<T>, columns: Range<usize>) -> Panel<T> {
+        let mut panel = Scratch::filled([T::NONE; WIDTH], a.rows - columns.start);
+        for (row, own) in panel.iter_mut().enumerate() {
+            own[..columns.len()].copy_from_slice(&a.row(columns.start + row)[columns.clone()]);
+        }
+        Panel(panel)
+    }
+
+    fn write(&self, a: &mut Mat<T>, columns: Range<usize>) {
+        for (row, own) in self.0.iter().enumerate() {
+            a.row_mut(columns.start + row)[columns.clone()].copy_from_slice(&own[..columns.len()]);
         }
     }
-    chosen
+
+    /// Exchanges a diagonal element's row with that of the largest element of its column, if it is to, and subtracts multiples of it
+    /// from the rows below. The result is the exchanged row, or `None` if the element is zero.
+    fn eliminate(&mut self, column: usize, pivot: bool) -> Option<usize> {
+        let from = if pivot { self.pivot_row(column) } else { column };
+        if self.0[from][column] == T::NONE {
+            return None;
+        }
+        self.0.swap(column, from);
+        let (above, below) = self.0.split_at_mut(column + 1);
+        let (mut own, pivot) = (above[column], above[column][column]);
+        own[..=column].fill(T::NONE);
+        widest(
+            #[inline(always)]
+            move || {
+                for row in below {
+                    let (old, factor) = (*row, row[column] / pivot);
+                    let mut changed = old;
+                    for lane in 0..WIDTH {
+                        changed[lane] = old[lane] - factor * own[lane];
+                    }
+                    *row = changed;
+                    row[column] = factor;
+                    if !factor.parts().is_bounded() {
+                        // Infinity times nothing is no number.
+                        row[..column].copy_from_slice(&old[..column]);
+                    }
+                }
+            },
+        );
+        Some(from)
+    }
+
+    /// The row from a diagonal element on whose element of that column is largest.
+    fn pivot_row(&self, column: usize) -> usize {
+        let (mut chosen, mut most) = (column, self.0[column][column].parts());
+        for (row, own) in self.0.iter().enumerate().skip(column + 1) {
+            let size = own[column].parts();
+            if size > most {
+                (chosen, most) = (row, size);
+            }
+        }
+        chosen
+    }
 }
 
-/// Subtracts multiples of a diagonal element's row from those below, up to the last column of a block.
-fn eliminate<T: Field>(a: &mut Mat<T>, column: usize, end: usize) {
-    for row in column + 1..a.rows {
-        let (above, below) = a.rows_mut(column, row);
-        let factor = below[column] / above[column];
-        below[column] = factor;
-        add_scaled(&mut below[column + 1..end], -factor, &above[column + 1..end]);
+/// Subtracts multiples of eliminated rows from each other, and from all rows below, in some columns.
+fn eliminate<T: Field>(a: &mut Mat<T>, done: Range<usize>, columns: Range<usize>) {
+    for row in done.clone() {
+        for above in done.start..row {
+            let (source, target) = a.rows_mut(above, row);
+            let factor = target[above];
+            add_scaled(&mut target[columns.clone()], -factor, &source[columns.clone()]);
+        }
     }
+    let below = done.end..a.rows;
+    let (left, right) = (a.part(below.clone(), done.clone()), a.part(done, columns.clone()));
+    // SAFETY: the operands are parts of the matrix before the rows or columns that change.
+    unsafe { a.subtract(below, columns, left, right) };
 }

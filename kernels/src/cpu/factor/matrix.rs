@@ -8,8 +8,11 @@ use opsmith_runtime::simd::widest;
 use super::number::{Field, Real};
 use crate::cpu::linalg::product::{Matrix, MatrixMut};
 
-/// Products of elements that are summed apart.
+/// Sides of a square of elements that are moved together.
 pub(in crate::cpu) const LANES: usize = 8;
+
+/// Products of elements that are summed apart.
+pub(in crate::cpu) const SUMS: usize = 32;
 
 /// Rows of elements, one after the other.
 pub(super) struct Mat<T> {
@@ -65,11 +68,20 @@ impl<T: Field> Mat<T> {
     }
 
     fn turned(&self, change: impl Fn(T) -> T) -> Mat<T> {
-        let mut elements = Scratch::with_capacity(self.elements.len());
-        for column in 0..self.columns {
-            elements.extend((0..self.rows).map(|row| change(self.at(row, column))));
+        let mut turned = Mat::zeros(self.columns, self.rows);
+        // In squares, so that cache lines are used whole.
+        for first_row in (0..self.rows).step_by(LANES) {
+            for first in (0..self.columns).step_by(LANES) {
+                for column in first..self.columns.min(first + LANES) {
+                    let to = &mut turned.elements[column * self.rows..][..self.rows];
+                    let rows = first_row..self.rows.min(first_row + LANES);
+                    for (to, row) in to[rows.clone()].iter_mut().zip(rows) {
+                        *to = change(self.at(row, column));
+                    }
+                }
+            }
         }
-        Mat { elements, rows: self.columns, columns: self.rows }
+        turned
     }
 
     pub fn is_finite(&self) -> bool {
@@ -95,20 +107,33 @@ impl<T: Field> Mat<T> {
         }
     }
 
+    /// All of the matrix, for products.
+    pub fn whole(&self) -> Matrix<T> {
+        self.part(0..self.rows, 0..self.columns)
+    }
+
     /// The product with another matrix.
-    #[cfg(test)]
+    ///
+    /// # Panics
+    /// If that has another number of rows than this has columns.
     pub fn times(&self, other: &Mat<T>) -> Mat<T> {
-        let mut product = Mat::zeros(self.rows, other.columns);
-        let out = MatrixMut {
-            data: product.elements.as_mut_ptr(),
-            row_stride: other.columns as i64,
-            column_stride: 1,
-        };
-        let (left, right) =
-            (self.part(0..self.rows, 0..self.columns), other.part(0..other.rows, 0..other.columns));
+        assert_eq!(self.columns, other.rows);
+        // SAFETY: both operands are whole matrices, and sides that meet are equal.
+        unsafe { Mat::product(self.whole(), other.whole()) }
+    }
+
+    /// The product of two matrices.
+    ///
+    /// # Safety
+    /// Elements of both are valid for reads, and the first has as many columns as the other one rows.
+    pub unsafe fn product(left: Matrix<T>, right: Matrix<T>) -> Mat<T> {
+        let (rows, columns) = (left.rows, right.columns);
+        let mut product = Mat::zeros(rows, columns);
         // The result of an empty sum is there already.
-        if !product.elements.is_empty() && self.columns > 0 {
-            // SAFETY: both operands are whole matrices, and the product has room for its elements.
+        if !product.elements.is_empty() && left.columns > 0 {
+            let data = product.elements.as_mut_ptr();
+            let out = MatrixMut { data, row_stride: columns as i64, column_stride: 1 };
+            // SAFETY: the caller's promise, and the product has room for its elements.
             unsafe { T::multiply(left, right, None, T::UNIT, out) };
         }
         product
@@ -153,18 +178,29 @@ pub(super) fn inner<T: Field>(left: &[T], right: &[T]) -> T {
     widest(
         #[inline(always)]
         move || {
-            let mut lanes = [T::NONE; LANES];
-            let (left_blocks, left_rest) = left.as_chunks::<LANES>();
-            let (right_blocks, right_rest) = right.as_chunks::<LANES>();
-            for (left, right) in left_blocks.iter().zip(right_blocks) {
-                for lane in 0..LANES {
-                    lanes[lane] += left[lane] * right[lane].conjugate();
+            let mut lanes = [T::NONE; SUMS];
+            let (left_blocks, left_rest) = left.as_chunks::<SUMS>();
+            let (right_blocks, right_rest) = right.as_chunks::<SUMS>();
+            for at in 0..left_blocks.len().min(right_blocks.len()) {
+                // Of copies, the compiler knows that they are apart.
+                let (left, right, mut sums) = (left_blocks[at], right_blocks[at], lanes);
+                for lane in 0..SUMS {
+                    sums[lane] += left[lane] * right[lane].conjugate();
                 }
+                lanes = sums;
             }
             for (lane, (left, right)) in lanes.iter_mut().zip(left_rest.iter().zip(right_rest)) {
                 *lane += *left * right.conjugate();
             }
-            lanes.into_iter().fold(T::NONE, |sum, lane| sum + lane)
+            let mut half = SUMS / 2;
+            while half > 0 {
+                for lane in 0..half {
+                    let other = lanes[lane + half];
+                    lanes[lane] += other;
+                }
+                half /= 2;
+            }
+            lanes[0]
         },
     )
 }

@@ -5,14 +5,17 @@
 //! is not, so results are the same bits with any number of threads. Large parts of the work are products of
 //! [`Multiply`](super::linalg).
 
-mod cholesky;
+pub(super) mod cholesky;
 mod determinant;
-mod hermitian;
-mod lu;
+pub(super) mod divided;
+pub(super) mod hermitian;
+pub(super) mod lu;
 pub(super) mod matrix;
 mod number;
 mod orthogonal;
-mod singular;
+pub(super) mod reflectors;
+mod secular;
+pub(super) mod singular;
 mod stack;
 mod triangular;
 

@@ -21,6 +21,8 @@ pub trait Field:
 {
     /// The type of its absolute value.
     type Size: Real;
+    /// The number of double precision.
+    type Wide: Field<Size = f64>;
 
     /// The number 0.
     const NONE: Self;
@@ -29,6 +31,10 @@ pub trait Field:
 
     /// The complex number of a real one.
     fn of(real: Self::Size) -> Self;
+    /// The number in double precision.
+    fn widened(self) -> Self::Wide;
+    /// The nearest number to one of double precision.
+    fn narrowed(wide: Self::Wide) -> Self;
     /// Distance from zero.
     fn size(self) -> Self::Size;
     /// The sum of the sizes of its parts, by which pivots are chosen.
@@ -62,6 +68,8 @@ pub trait Real: Field<Size = Self> + PartialOrd {
     fn log(self) -> Self;
     /// The nearest number to one of double precision.
     fn rounded(value: f64) -> Self;
+    /// The number in double precision.
+    fn wide(self) -> f64;
     /// Whether it is neither infinite nor NaN.
     fn is_bounded(self) -> bool;
 }
@@ -70,11 +78,20 @@ macro_rules! reals {
     ($($ty:ty),*) => {$(
         impl Field for $ty {
             type Size = $ty;
+            type Wide = f64;
             const NONE: $ty = 0.0;
             const UNIT: $ty = 1.0;
             #[inline(always)]
             fn of(real: $ty) -> $ty {
                 real
+            }
+            #[inline(always)]
+            fn widened(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn narrowed(wide: f64) -> $ty {
+                wide as $ty
             }
             #[inline(always)]
             fn size(self) -> $ty {
@@ -122,6 +139,10 @@ macro_rules! reals {
                 value as $ty
             }
             #[inline(always)]
+            fn wide(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
             fn is_bounded(self) -> bool {
                 self.is_finite()
             }
@@ -135,11 +156,20 @@ macro_rules! complex {
     ($($ty:ty as $real:ty),*) => {$(
         impl Field for $ty {
             type Size = $real;
+            type Wide = Complex64;
             const NONE: $ty = <$ty>::new(0.0, 0.0);
             const UNIT: $ty = <$ty>::new(1.0, 0.0);
             #[inline(always)]
             fn of(real: $real) -> $ty {
                 <$ty>::new(real, 0.0)
+            }
+            #[inline(always)]
+            fn widened(self) -> Complex64 {
+                Complex64::new(f64::from(self.re), f64::from(self.im))
+            }
+            #[inline(always)]
+            fn narrowed(wide: Complex64) -> $ty {
+                <$ty>::new(wide.re as $real, wide.im as $real)
             }
             #[inline(always)]
             fn size(self) -> $real {

@@ -5,9 +5,11 @@
 
 use opsmith_runtime::{Error, Result, Scratch, View, ViewMut, parallel};
 
-use super::matrix::{Mat, add_scaled};
+use super::matrix::{Mat, add_scaled, inner};
 use super::number::{Field, Real};
+use super::reflectors::{Reflectors, TOGETHER};
 use super::stack::Stack;
+use crate::cpu::linalg::product::MatrixMut;
 
 /// The factors of `A = Q R`: `Q` with orthonormal columns, `R` upper triangular. In the mode `reduced` `Q` has as many columns
 /// as the smaller side of `A`, in `complete` it is square, in `r` there is none.
@@ -49,29 +51,57 @@ pub(crate) fn has_columns(mode: &str) -> Result<bool> {
     }
 }
 
-/// A matrix after reflections of its columns: `R` on and above the diagonal, below it the vectors of the reflections.
+/// A matrix after reflections of its columns: `R` on and above the diagonal.
 pub(super) struct Reflected<T> {
     matrix: Mat<T>,
-    factors: Scratch<T>,
+    reflectors: Reflectors<T>,
 }
 
 impl<T: Field> Reflected<T> {
-    pub fn of(mut matrix: Mat<T>) -> Reflected<T> {
-        let steps = matrix.rows.min(matrix.columns);
-        let mut factors = Scratch::with_capacity(steps);
-        let mut vector = Scratch::with_capacity(matrix.rows);
-        for step in 0..steps {
-            vector.clear();
-            vector.extend((step..matrix.rows).map(|row| matrix.at(row, step)));
-            let (factor, diagonal) = reflection(&mut vector);
-            reflect(&mut matrix, step, step + 1, &vector, factor.conjugate());
-            matrix.row_mut(step)[step] = T::of(diagonal);
-            for (row, element) in (step + 1..matrix.rows).zip(&vector[1..]) {
-                matrix.row_mut(row)[step] = *element;
-            }
-            factors.push(factor);
+    pub fn of(matrix: Mat<T>) -> Reflected<T> {
+        let (rows, columns) = (matrix.rows, matrix.columns);
+        let steps = rows.min(columns);
+        let vectors = Mat::zeros(steps, rows);
+        let reflectors = Reflectors { vectors, factors: Scratch::with_capacity(steps), start: 0 };
+        let mut reflected = Reflected { matrix, reflectors };
+        for first in (0..steps).step_by(TOGETHER) {
+            let last = steps.min(first + TOGETHER);
+            reflected.reflect_panel(first, last);
+            let data = reflected.matrix.elements.as_mut_ptr().wrapping_add(first * columns + last);
+            let rest = MatrixMut { data, row_stride: columns as i64, column_stride: 1 };
+            // SAFETY: the columns of the matrix behind the panel, in the rows that its vectors reach.
+            unsafe { reflected.reflectors.apply(first..last, true, rest, columns - last) };
         }
-        Reflected { matrix, factors }
+        reflected
+    }
+
+    /// Reflects some columns, one after the other.
+    fn reflect_panel(&mut self, first: usize, last: usize) {
+        let matrix = &mut self.matrix;
+        // Columns as rows, whose elements are neighbours.
+        let mut panel = Mat::zeros(last - first, matrix.rows - first);
+        for row in first..matrix.rows {
+            for column in first..last {
+                panel.row_mut(column - first)[row - first] = matrix.at(row, column);
+            }
+        }
+        for step in first..last {
+            let vector = &mut self.reflectors.vectors.row_mut(step)[step..];
+            vector.copy_from_slice(&panel.row(step - first)[step - first..]);
+            let (factor, diagonal) = reflection(vector);
+            for column in step + 1..last {
+                let other = &mut panel.row_mut(column - first)[step - first..];
+                let part = factor.conjugate() * inner(other, vector);
+                add_scaled(other, -part, vector);
+            }
+            panel.row_mut(step - first)[step - first] = T::of(diagonal);
+            self.reflectors.factors.push(factor);
+        }
+        for row in first..last {
+            for column in row..last {
+                matrix.row_mut(row)[column] = panel.at(column - first, row - first);
+            }
+        }
     }
 
     /// The upper triangle, of some of the rows; rows without elements are zeros.
@@ -89,14 +119,15 @@ impl<T: Field> Reflected<T> {
     }
 
     /// The product of all reflections with a matrix.
+    ///
+    /// # Panics
+    /// If it has another number of rows.
     pub fn applied(&self, mut to: Mat<T>) -> Mat<T> {
-        let mut vector = Scratch::with_capacity(self.matrix.rows);
-        for (step, factor) in self.factors.iter().enumerate().rev() {
-            vector.clear();
-            vector.push(T::UNIT);
-            vector.extend((step + 1..self.matrix.rows).map(|row| self.matrix.at(row, step)));
-            reflect(&mut to, step, 0, &vector, *factor);
-        }
+        assert_eq!(to.rows, self.matrix.rows);
+        let columns = to.columns;
+        let out = MatrixMut { data: to.elements.as_mut_ptr(), row_stride: columns as i64, column_stride: 1 };
+        // SAFETY: the matrix has as many rows as the vectors have elements.
+        unsafe { self.reflectors.multiply(out, columns) };
         to
     }
 }
@@ -133,24 +164,4 @@ pub(super) fn norm<T: Field>(vector: &[T]) -> T::Size {
         sum + re * re + im * im
     });
     largest * sum.root()
-}
-
-/// Subtracts `factor * v (vᴴ A)` from the rows from one on, in the columns from one on.
-pub(super) fn reflect<T: Field>(
-    a: &mut Mat<T>,
-    from_row: usize,
-    from_column: usize,
-    vector: &[T],
-    factor: T,
-) {
-    if factor == T::NONE || from_column >= a.columns {
-        return;
-    }
-    let mut sums = Scratch::filled(T::NONE, a.columns - from_column);
-    for (row, element) in (from_row..a.rows).zip(vector) {
-        add_scaled(&mut sums, element.conjugate(), &a.row(row)[from_column..]);
-    }
-    for (row, element) in (from_row..a.rows).zip(vector) {
-        add_scaled(&mut a.row_mut(row)[from_column..], -(factor * *element), &sums);
-    }
 }

@@ -7,9 +7,11 @@
 
 use std::f64::consts::PI;
 
-use num_complex::Complex64;
 use opsmith_runtime::Scratch;
 use opsmith_runtime::simd::widest;
+
+use super::TOGETHER;
+use super::lines::Lines;
 
 /// The sign of the exponent.
 #[derive(Clone, Copy, PartialEq)]
@@ -18,71 +20,51 @@ pub(super) enum Direction {
     Inverse,
 }
 
-/// Complex numbers, parts apart.
-struct Parts {
-    re: Scratch<f64>,
-    im: Scratch<f64>,
+impl Direction {
+    pub fn sign(self) -> f64 {
+        if self == Direction::Forward { -1.0 } else { 1.0 }
+    }
+}
+
+/// The numbers at one place of all lines.
+pub(super) type Row = [f64; TOGETHER];
+
+/// Complex numbers of lines side by side, parts apart.
+pub(super) struct Parts {
+    pub re: Scratch<Row>,
+    pub im: Scratch<Row>,
 }
 
 impl Parts {
-    fn zeros(count: usize) -> Parts {
-        Parts { re: Scratch::filled(0.0, count), im: Scratch::filled(0.0, count) }
-    }
-
-    fn of(numbers: impl Iterator<Item = Complex64> + Clone) -> Parts {
-        Parts {
-            re: numbers.clone().map(|number| number.re).collect(),
-            im: numbers.map(|number| number.im).collect(),
-        }
+    pub fn zeros(places: usize) -> Parts {
+        let row = [0.0; TOGETHER];
+        Parts { re: Scratch::filled(row, places), im: Scratch::filled(row, places) }
     }
 }
 
-/// Lines side by side, and memory for passes.
-pub(super) struct Lines {
-    /// The number of lines.
-    count: usize,
-    length: usize,
-    values: Parts,
-    work: Parts,
-    /// Lines of the padded length.
-    padded: Parts,
+/// The `number`-th power of the root of unity of an order, with the sign of a direction's exponent.
+pub(super) fn root(number: usize, order: usize, sign: f64) -> (f64, f64) {
+    // Angles of at most an eighth of a turn have the most digits.
+    let turns = number % order;
+    let (swapped, eighth) = match (8 * turns / order) % 8 {
+        0 => ([1.0, 1.0, 0.0], turns as f64),
+        1 => ([1.0, 1.0, 1.0], order as f64 / 4.0 - turns as f64),
+        2 => ([-1.0, 1.0, 1.0], turns as f64 - order as f64 / 4.0),
+        3 => ([-1.0, 1.0, 0.0], order as f64 / 2.0 - turns as f64),
+        4 => ([-1.0, -1.0, 0.0], turns as f64 - order as f64 / 2.0),
+        5 => ([-1.0, -1.0, 1.0], 0.75 * order as f64 - turns as f64),
+        6 => ([1.0, -1.0, 1.0], turns as f64 - 0.75 * order as f64),
+        _ => ([1.0, -1.0, 0.0], (order - turns) as f64),
+    };
+    let (sine, cosine) = (2.0 * PI * eighth / order as f64).sin_cos();
+    let [of_re, of_im, is_swapped] = swapped;
+    let (re, im) = if is_swapped == 1.0 { (sine, cosine) } else { (cosine, sine) };
+    (of_re * re, sign * of_im * im)
 }
 
-impl Lines {
-    /// Memory for at most `most` lines side by side.
-    pub fn new(plan: &Plan, most: usize) -> Lines {
-        let padded = plan.convolution.as_ref().map_or(0, |convolution| convolution.passes.length);
-        let size = |length: usize| length * most;
-        Lines {
-            count: 0,
-            length: plan.passes.length,
-            values: Parts::zeros(size(plan.passes.length)),
-            work: Parts::zeros(size(plan.passes.length.max(padded))),
-            padded: Parts::zeros(size(padded)),
-        }
-    }
-
-    /// Reads `count` lines, which are `across` apart, with numbers `along` apart.
-    pub fn gather(&mut self, from: &[Complex64], count: usize, across: usize, along: usize) {
-        self.count = count;
-        let rows = self.values.re.chunks_exact_mut(count).zip(self.values.im.chunks_exact_mut(count));
-        for (place, (re, im)) in rows.enumerate().take(self.length) {
-            for (line, (re, im)) in re.iter_mut().zip(im).enumerate() {
-                let number = from[line * across + place * along];
-                (*re, *im) = (number.re, number.im);
-            }
-        }
-    }
-
-    /// Writes the lines as they were read.
-    pub fn scatter(&self, to: &mut [Complex64], across: usize, along: usize) {
-        let rows = self.values.re.chunks_exact(self.count).zip(self.values.im.chunks_exact(self.count));
-        for (place, (re, im)) in rows.enumerate().take(self.length) {
-            for (line, (re, im)) in re.iter().zip(im).enumerate() {
-                to[line * across + place * along] = Complex64::new(*re, *im);
-            }
-        }
-    }
+/// Whether a length has no prime factor above 5.
+pub(super) fn is_smooth(length: usize) -> bool {
+    radices(length).is_some()
 }
 
 /// The tables of all transforms of one length.
@@ -93,20 +75,25 @@ pub(super) struct Plan {
 
 impl Plan {
     pub fn new(length: usize, direction: Direction) -> Plan {
-        let sign = if direction == Direction::Forward { -1.0 } else { 1.0 };
+        let sign = direction.sign();
         let passes = Passes::new(length, sign);
         let convolution = passes.radices.is_none().then(|| Convolution::new(length, sign));
         Plan { passes, convolution }
     }
 
+    /// The length of lines that are filled up with zeros for the transform, or 0.
+    pub fn padded(&self) -> usize {
+        self.convolution.as_ref().map_or(0, |convolution| convolution.passes.length)
+    }
+
     /// Transforms lines.
     pub fn run(&self, lines: &mut Lines) {
-        let Lines { count, values, work, padded, .. } = lines;
+        let Lines { values, work, padded, .. } = lines;
         widest(
             #[inline(always)]
             || match &self.convolution {
-                None => self.passes.run(values, work, *count),
-                Some(convolution) => convolution.run(values, padded, work, *count),
+                None => self.passes.run(values, work),
+                Some(convolution) => convolution.run(values, padded, work),
             },
         );
     }
@@ -122,7 +109,7 @@ struct Passes {
     /// The radix of each pass and their number; `None` if the length has another factor.
     radices: Option<([u8; MOST_PASSES], usize)>,
     /// For each pass, place and power from 1 below the radix, the root of unity.
-    roots: Scratch<Complex64>,
+    roots: Scratch<(f64, f64)>,
 }
 
 impl Passes {
@@ -130,11 +117,11 @@ impl Passes {
         let radices = radices(length);
         let mut roots = Scratch::new();
         if let Some((radices, count)) = &radices {
+            let all = roots_of(length, sign);
             let mut rest = length;
             for radix in radices[..*count].iter().map(|radix| usize::from(*radix)) {
                 for place in 0..rest / radix {
-                    let angle = |power: usize| sign * 2.0 * PI * (place * power) as f64 / rest as f64;
-                    roots.extend((1..radix).map(|power| Complex64::from_polar(1.0, angle(power))));
+                    roots.extend((1..radix).map(|power| all[place * power * (length / rest)]));
                 }
                 rest /= radix;
             }
@@ -142,22 +129,22 @@ impl Passes {
         Passes { length, sign, radices, roots }
     }
 
-    /// Transforms `count` lines; `work` is as long.
+    /// Transforms lines; `work` is as long.
     #[inline(always)]
-    fn run(&self, values: &mut Parts, work: &mut Parts, count: usize) {
+    fn run(&self, values: &mut Parts, work: &mut Parts) {
         let Some((radices, passes)) = &self.radices else { return };
-        let (mut rest, mut stride) = (self.length, count);
+        let (mut rest, mut stride) = (self.length, 1);
         let mut roots = &self.roots[..];
         for radix in &radices[..*passes] {
             let size = usize::from(*radix);
             let places = rest / size;
             let (own, others) = roots.split_at(places * (size - 1));
-            let pass = Pass { values, out: work, places, stride, roots: own, sign: self.sign };
+            let mut pass = Pass { values, out: work, places, stride, roots: own, sign: self.sign };
             match radix {
-                2 => pass.run::<2>(halves),
-                3 => pass.run::<3>(thirds),
-                4 => pass.run::<4>(fourths),
-                _ => pass.run::<5>(fifths),
+                2 => by_two(&mut pass),
+                3 => by_three(&mut pass),
+                4 => by_four(&mut pass),
+                _ => by_five(&mut pass),
             }
             std::mem::swap(values, work);
             (rest, stride, roots) = (places, stride * size, others);
@@ -165,10 +152,20 @@ impl Passes {
     }
 }
 
+/// The powers below an order of its root of unity.
+fn roots_of(order: usize, sign: f64) -> Scratch<(f64, f64)> {
+    let mut all: Scratch<(f64, f64)> = (0..=order / 2).map(|number| root(number, order, sign)).collect();
+    for number in order / 2 + 1..order {
+        let (re, im) = all[order - number];
+        all.push((re, -im));
+    }
+    all
+}
+
 /// The factors 4, 2, 3 and 5 of a length, in this order; `None` if there are others.
 fn radices(length: usize) -> Option<([u8; MOST_PASSES], usize)> {
     let (mut radices, mut count, mut rest) = ([0; MOST_PASSES], 0, length.max(1));
-    for radix in [4u8, 2, 3, 5] {
+    for radix in [4, 2, 3, 5] {
         while rest.is_multiple_of(usize::from(radix)) {
             radices[count] = radix;
             count += 1;
@@ -184,43 +181,63 @@ struct Pass<'a> {
     out: &'a mut Parts,
     places: usize,
     stride: usize,
-    roots: &'a [Complex64],
+    roots: &'a [(f64, f64)],
     sign: f64,
+}
+
+/// Passes of each radix. A loop over the lines of one place has all steps, and its results are copied behind it: stores between would
+/// keep the compiler from vectors.
+macro_rules! passes {
+    ($($name:ident $at_place:ident $radix:literal $transform:ident: $($number:literal $part:ident $re:ident $im:ident)*;)*) => {$(
+        #[inline(always)]
+        fn $name(pass: &mut Pass<'_>) {
+            // The roots of the first place are ones.
+            $at_place::<false>(pass, 0);
+            for place in 1..pass.places {
+                $at_place::<true>(pass, place);
+            }
+        }
+
+        #[inline(always)]
+        fn $at_place<const TURNS: bool>(pass: &mut Pass<'_>, place: usize) {
+            let Pass { values, out, places, stride, roots, sign } = pass;
+            let (places, stride, sign) = (*places, *stride, *sign);
+            let roots = &roots[place * ($radix - 1)..][..$radix - 1];
+            let (re, im) = (&values.re[..$radix * places * stride], &values.im[..$radix * places * stride]);
+            let to_re = &mut out.re[$radix * place * stride..][..$radix * stride];
+            let to_im = &mut out.im[$radix * place * stride..][..$radix * stride];
+            for at in 0..stride {
+                $(
+                    let from = ($number * places + place) * stride + at;
+                    let ($re, $im) = (&re[from], &im[from]);
+                )*
+                let mut result_re = [[0.0; TOGETHER]; $radix];
+                let mut result_im = [[0.0; TOGETHER]; $radix];
+                for line in 0..TOGETHER {
+                    let [$($part),*] = $transform([$(($re[line], $im[line])),*], sign);
+                    $(
+                        let turned = if TURNS && $number > 0 { times($part, roots[usize::max($number, 1) - 1]) } else { $part };
+                        (result_re[$number][line], result_im[$number][line]) = turned;
+                    )*
+                }
+                $(
+                    to_re[$number * stride + at] = result_re[$number];
+                    to_im[$number * stride + at] = result_im[$number];
+                )*
+            }
+        }
+    )*};
+}
+
+passes! {
+    by_two at_place_by_two 2 halves: 0 a a_re a_im 1 b b_re b_im;
+    by_three at_place_by_three 3 thirds: 0 a a_re a_im 1 b b_re b_im 2 c c_re c_im;
+    by_four at_place_by_four 4 fourths: 0 a a_re a_im 1 b b_re b_im 2 c c_re c_im 3 d d_re d_im;
+    by_five at_place_by_five 5 fifths: 0 a a_re a_im 1 b b_re b_im 2 c c_re c_im 3 d d_re d_im 4 e e_re e_im;
 }
 
 /// A complex number in registers.
 type Pair = (f64, f64);
-
-impl Pass<'_> {
-    #[inline(always)]
-    fn run<const R: usize>(self, transform: impl Fn([Pair; R], f64) -> [Pair; R]) {
-        let Pass { values, out, places, stride, roots, sign } = self;
-        let (used, all) = (places * stride, R * places * stride);
-        let (from_re, from_im) = (&values.re[..all], &values.im[..all]);
-        let (to_re, to_im) = (&mut out.re[..all], &mut out.im[..all]);
-        for place in 0..places {
-            let own: [Pair; R] = std::array::from_fn(|power| match power.checked_sub(1) {
-                Some(power) => {
-                    let root = roots[place * (R - 1) + power];
-                    (root.re, root.im)
-                }
-                None => (1.0, 0.0),
-            });
-            let re: [&[f64]; R] = std::array::from_fn(|at| &from_re[at * used + place * stride..][..stride]);
-            let im: [&[f64]; R] = std::array::from_fn(|at| &from_im[at * used + place * stride..][..stride]);
-            let to_re = &mut to_re[R * place * stride..][..R * stride];
-            let to_im = &mut to_im[R * place * stride..][..R * stride];
-            for at in 0..stride {
-                let numbers = std::array::from_fn(|number| (re[number][at], im[number][at]));
-                let results = transform(numbers, sign);
-                for (number, (result, root)) in results.into_iter().zip(own).enumerate() {
-                    let result = if number == 0 { result } else { times(result, root) };
-                    (to_re[number * stride + at], to_im[number * stride + at]) = result;
-                }
-            }
-        }
-    }
-}
 
 #[inline(always)]
 fn times(a: Pair, b: Pair) -> Pair {
@@ -297,56 +314,68 @@ struct Convolution {
     /// Those of a power of two.
     passes: Passes,
     /// e^(±πi k² / n).
-    chirp: Parts,
+    chirp: Scratch<(f64, f64)>,
     /// The transform of its conjugate, divided by the padded length.
-    filter: Parts,
+    filter: Scratch<(f64, f64)>,
 }
 
 impl Convolution {
     fn new(length: usize, sign: f64) -> Convolution {
         let padded = (2 * length - 1).next_power_of_two();
         // k² modulo 2n keeps the angle exact for large k.
-        let angle =
-            |k: usize| sign * PI * ((k as u128 * k as u128) % (2 * length as u128)) as f64 / length as f64;
-        let chirp = Parts::of((0..length).map(|k| Complex64::from_polar(1.0, angle(k))));
+        let turns = |k: usize| (k as u128 * k as u128 % (2 * length as u128)) as usize;
+        let chirp: Scratch<(f64, f64)> = (0..length).map(|k| root(turns(k), 2 * length, sign)).collect();
         let mut filter = Parts::zeros(padded);
-        for k in 0..length {
+        let part = 1.0 / padded as f64;
+        for (k, (re, im)) in chirp.iter().enumerate() {
             for at in [k, (padded - k) % padded] {
-                (filter.re[at], filter.im[at]) = (chirp.re[k] / padded as f64, -chirp.im[k] / padded as f64);
+                (filter.re[at][0], filter.im[at][0]) = (*re * part, -*im * part);
             }
         }
         let passes = Passes::new(padded, -1.0);
         let mut work = Parts::zeros(padded);
-        passes.run(&mut filter, &mut work, 1);
+        widest(
+            #[inline(always)]
+            || passes.run(&mut filter, &mut work),
+        );
+        let filter = filter.re.iter().zip(&filter.im).map(|(re, im)| (re[0], im[0])).collect();
         Convolution { length, passes, chirp, filter }
     }
 
     #[inline(always)]
-    fn run(&self, values: &mut Parts, padded: &mut Parts, work: &mut Parts, count: usize) {
-        let used = self.length * count;
-        products(&values.re[..used], &values.im[..used], &self.chirp, padded, count);
-        padded.re[used..self.passes.length * count].fill(0.0);
-        padded.im[used..self.passes.length * count].fill(0.0);
-        self.passes.run(padded, work, count);
-        let all = self.passes.length * count;
-        products(&padded.re[..all], &padded.im[..all], &self.filter, work, count);
+    fn run(&self, values: &mut Parts, padded: &mut Parts, work: &mut Parts) {
+        let (used, all) = (self.length, self.passes.length);
+        products(values, &self.chirp, padded, used);
+        padded.re[used..all].fill([0.0; TOGETHER]);
+        padded.im[used..all].fill([0.0; TOGETHER]);
+        self.passes.run(padded, work);
+        products(padded, &self.filter, work, all);
         // The inverse transform, as the conjugate of the transform of the conjugate.
-        work.im[..all].iter_mut().for_each(|im| *im = -*im);
-        self.passes.run(work, padded, count);
-        work.im[..used].iter_mut().for_each(|im| *im = -*im);
-        products(&work.re[..used], &work.im[..used], &self.chirp, values, count);
+        negate(&mut work.im[..all]);
+        self.passes.run(work, padded);
+        negate(&mut work.im[..used]);
+        products(work, &self.chirp, values, used);
+    }
+}
+
+#[inline(always)]
+fn negate(rows: &mut [Row]) {
+    for row in rows {
+        for part in row {
+            *part = -*part;
+        }
     }
 }
 
 /// Products of the numbers at each place of all lines with one number.
 #[inline(always)]
-fn products(re: &[f64], im: &[f64], factors: &Parts, out: &mut Parts, count: usize) {
-    let rows = re.chunks_exact(count).zip(im.chunks_exact(count));
-    let outs = out.re.chunks_exact_mut(count).zip(out.im.chunks_exact_mut(count));
-    let factors = factors.re.iter().zip(&factors.im);
-    for (((re, im), (out_re, out_im)), (factor_re, factor_im)) in rows.zip(outs).zip(factors) {
-        for at in 0..count {
-            (out_re[at], out_im[at]) = times((re[at], im[at]), (*factor_re, *factor_im));
+fn products(values: &Parts, factors: &[(f64, f64)], out: &mut Parts, places: usize) {
+    for (place, &factor) in factors.iter().enumerate().take(places) {
+        let (re, im) = (values.re[place], values.im[place]);
+        let (mut result_re, mut result_im) = (re, im);
+        for line in 0..TOGETHER {
+            (result_re[line], result_im[line]) = times((re[line], im[line]), factor);
         }
+        (out.re[place], out.im[place]) = (result_re, result_im);
     }
 }

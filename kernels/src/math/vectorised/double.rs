@@ -49,20 +49,59 @@ fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits((exponent.wrapping_add(1023) << 52) as u64)
 }
 
+/// eˣ for results of single precision, within a relative error of 2⁻³²; beyond ±200, e²⁰⁰ or e⁻²⁰⁰.
+#[inline(always)]
+pub fn exp_of_single(x: f64) -> f64 {
+    let x = select(x > 200.0, 200.0, x);
+    let x = select(x < -200.0, -200.0, x);
+    let rounded = x.mul_add(LOG2_E, ROUNDER);
+    let n = rounded - ROUNDER;
+    let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
+    let series = polynomial!(
+        r;
+        1.0 / 40_320.0,
+        1.0 / 5040.0,
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+        1.0,
+        1.0
+    );
+    series * power_of_two(rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i64)
+}
+
 /// The natural logarithm.
+#[inline(always)]
+pub fn log(x: f64) -> f64 {
+    let subnormal = x < f64::MIN_POSITIVE;
+    let scaled = select(subnormal, x * 18_014_398_509_481_984.0, x);
+    let value = log_of_scaled(scaled, select(subnormal, 54.0, 0.0));
+    let value = select(x == f64::INFINITY, x, value);
+    let value = select(x == 0.0, f64::NEG_INFINITY, value);
+    // NaN too: it is not at least zero.
+    select(x >= 0.0, value, f64::NAN)
+}
+
+/// The natural logarithm of a positive normal number; that of others has no meaning.
+#[inline(always)]
+pub fn log_of_normal(x: f64) -> f64 {
+    log_of_scaled(x, 0.0)
+}
+
+/// The natural logarithm of x 2⁻ˢ, where x is a normal number.
 ///
 /// Source: x = 2ᵏ m with m between √½ and √2, and fdlibm's series for ln m in (m - 1) / (m + 1).
 #[inline(always)]
-pub fn log(x: f64) -> f64 {
+fn log_of_scaled(x: f64, scale: f64) -> f64 {
     const ROOT_HALF: u64 = 0x3FE6_A09E_667F_3BCD;
-    let subnormal = x < f64::MIN_POSITIVE;
-    let scaled = select(subnormal, x * 18_014_398_509_481_984.0, x);
-    let offset = scaled.to_bits().wrapping_sub(ROOT_HALF);
+    let offset = x.to_bits().wrapping_sub(ROOT_HALF);
     let exponent = (offset as i64) >> 52;
     let mantissa = f64::from_bits((offset & 0x000F_FFFF_FFFF_FFFF).wrapping_add(ROOT_HALF));
     // An integer added to the bits of the rounder is added to its value.
     let k = f64::from_bits(ROUNDER.to_bits().wrapping_add(exponent as u64)) - ROUNDER;
-    let k = select(subnormal, k - 54.0, k);
+    let k = k - scale;
     let f = mantissa - 1.0;
     let s = f / (f + 2.0);
     let z = s * s;
@@ -77,11 +116,7 @@ pub fn log(x: f64) -> f64 {
         6.666_666_666_666_735e-1
     );
     let half_square = 0.5 * f * f;
-    let value = k * LN_2_HIGH - ((half_square - (s * (half_square + series) + k * LN_2_LOW)) - f);
-    let value = select(x == f64::INFINITY, x, value);
-    let value = select(x == 0.0, f64::NEG_INFINITY, value);
-    // NaN too: it is not at least zero.
-    select(x >= 0.0, value, f64::NAN)
+    k * LN_2_HIGH - ((half_square - (s * (half_square + series) + k * LN_2_LOW)) - f)
 }
 
 /// The hyperbolic tangent.

@@ -10,6 +10,7 @@
 
 pub(super) mod angles;
 pub(super) mod double;
+pub(super) mod gamma;
 pub(super) mod single;
 
 /// The value of a polynomial; coefficients from the highest power down.

@@ -73,9 +73,12 @@ pub fn exp2(x: f32) -> f32 {
 pub fn pow(base: f32, exponent: f32) -> f32 {
     let size = f64::from(base.abs());
     let wide = f64::from(exponent);
+    // Numbers of single precision are normal in double.
+    let log = select(size < f64::INFINITY, double::log_of_normal(size), size);
+    let log = select(size == 0.0, f64::NEG_INFINITY, log);
     // The logarithm 0 has a product with infinity, too.
-    let product = select(size == 1.0 && wide.abs() == f64::INFINITY, 0.0, wide * double::log(size));
-    let value = double::exp(product);
+    let product = select(size == 1.0 && wide.abs() == f64::INFINITY, 0.0, wide * log);
+    let value = double::exp_of_single(product);
     let is_integer = wide.trunc() == wide;
     let is_odd = is_integer && (0.5 * wide).trunc() != 0.5 * wide;
     let is_negative = base.is_sign_negative();

@@ -1,6 +1,6 @@
 //! Every function against a more accurate one, over numbers of every size.
 
-use super::{angles, double, single};
+use super::{angles, double, gamma, single};
 
 /// Every `step`-th single-precision number.
 fn singles(step: usize) -> impl Iterator<Item = f32> {
@@ -69,12 +69,34 @@ fn single_precision() {
         ("asin", angles::asin, f64::asin, 0.51),
         ("acos", angles::acos, f64::acos, 0.51),
         ("atan", angles::atan, f64::atan, 0.51),
+        ("lgamma", positive_lgamma, libm::lgamma, 0.6),
     ];
     std::thread::scope(|scope| {
         for &(name, function, exact, bound) in cases {
             scope.spawn(move || check_single(name, function, exact, bound));
         }
     });
+}
+
+/// The function of negative numbers is another test's: near its zeros the error is one of double precision, relative to one.
+fn positive_lgamma(x: f32) -> f32 {
+    if x.is_sign_negative() { libm::lgamma(f64::from(x)) as f32 } else { gamma::lgamma(x) }
+}
+
+#[test]
+fn lgamma_of_negative_numbers() {
+    let near_zeros = (0..200_000).map(|at| -2.0 - at as f32 / 20_000.0);
+    for x in singles(step()).filter(|x| x.is_sign_negative()).chain(near_zeros) {
+        let (got, exact) = (gamma::lgamma(x), libm::lgamma(f64::from(x)));
+        let error = single_error(got, exact);
+        let is_near_zero = (f64::from(got) - exact).abs() <= 4e-14;
+        assert!(error <= 0.6 || is_near_zero, "lgamma({x}) is {got}, not {exact}: off by {error} units");
+    }
+    for x in [0.0, -0.0, -1.0, -2.0, -8e6, -1e30, f32::INFINITY, f32::NEG_INFINITY] {
+        assert_eq!(gamma::lgamma(x), f32::INFINITY);
+    }
+    assert!(gamma::lgamma(f32::NAN).is_nan());
+    assert_eq!((gamma::lgamma(1.0), gamma::lgamma(2.0)), (0.0, 0.0));
 }
 
 #[test]
