@@ -124,8 +124,10 @@ def _torch(sample: Sample) -> Shown:
         leaves[at].requires_grad_()
     results = _listed(operator(**tensors(leaves)))
     runs = sample.check([one.detach() for one in results], sample.results)
-    with FakeTensorMode() as mode:
-        fakes = _listed(operator(**tensors([mode.from_tensor(one.detach()) for one in leaves])))
+    mode = FakeTensorMode()
+    without_elements = [mode.from_tensor(one.detach()) for one in leaves]
+    with mode:
+        fakes = _listed(operator(**tensors(without_elements)))
     inferred = _described((tuple(one.shape), str(one.dtype).removeprefix("torch.")) for one in fakes)
     if sample.gradients is None:
         return runs, inferred, "has none"
