@@ -124,8 +124,10 @@ def _torch(sample: Sample) -> Shown:
         leaves[at].requires_grad_()
     results = _listed(operator(**tensors(leaves)))
     runs = sample.check([one.detach() for one in results], sample.results)
-    with FakeTensorMode() as mode:
-        fakes = _listed(operator(**tensors([mode.from_tensor(one.detach()) for one in leaves])))
+    mode = FakeTensorMode()
+    without_elements = [mode.from_tensor(one.detach()) for one in leaves]
+    with mode:
+        fakes = _listed(operator(**tensors(without_elements)))
     inferred = _described((tuple(one.shape), str(one.dtype).removeprefix("torch.")) for one in fakes)
     if sample.gradients is None:
         return runs, inferred, "has none"
@@ -238,7 +240,9 @@ def _tvm_ffi(sample: Sample) -> Shown:
     given = sample.with_tensors([tvm_ffi.from_dlpack(one.detach()) for one in sample.tensors])
     last = max(at for at, (name, *_) in enumerate(sample.entry.arguments) if name in given)
     args = [given.get(name) for name, *_ in sample.entry.arguments[: last + 1]]
-    found = _listed(function(*args))
+    found = function(*args)
+    # Several results are an array of tvm-ffi.
+    found = [found] if len(sample.results) == 1 and not hasattr(found, "__len__") else list(found)
     return sample.check(map(opsmith.from_dlpack, found), sample.results), "has none", "has none"
 
 

@@ -72,7 +72,11 @@ class Registration:
         self._library = _torch.library.Library(namespace, "FRAGMENT")
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(getattr(_torch.ops, self.namespace), name)
+        found = getattr(getattr(_torch.ops, self.namespace), name)
+        if not name.startswith("_"):
+            # The next look-up finds it without a call of this function.
+            self.__dict__[name] = found
+        return found
 
     def __repr__(self) -> str:
         return f"<{len(self.names)} operators in torch.ops.{self.namespace}, {len(self.skipped)} left out>"

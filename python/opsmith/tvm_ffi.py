@@ -46,8 +46,14 @@ def _foreign(value: Any) -> Any:
 
 
 def _packed(entry: Entry, library: ModuleType) -> Callable[..., Any]:
+    arguments = [(name, default and not optional) for name, _, _, optional, default, _ in entry.arguments]
+
     def call(*args: Any) -> Any:
-        return _foreign(entry.definition(*map(_own, args)))
+        if len(args) > len(arguments):
+            raise TypeError(f"{len(args)} arguments are given\n  help: the signature is {entry.definition.schema}")
+        # Packed functions have no names: those of the signature, also where it takes a name alone; None leaves a default.
+        given = {name: _own(value) for (name, is_left), value in zip(arguments, args) if not (is_left and value is None)}
+        return _foreign(entry.definition(**given))
 
     call.__name__, call.__doc__ = entry.name, entry.definition.doc
     return call

@@ -24,7 +24,8 @@ def check(library, operator, framework):
     assert runs == "yes" and gradients in ("yes", "has none", "not shown for several results"), (entry.name, texts)
     (expected,) = frameworks.rows(library, operator, ["opsmith"])[1].values()
     if infers != "has none":
-        assert infers == expected[1]
+        # JAX has integers of 32 bits by default.
+        assert infers == (expected[1].replace("int64", "int32") if framework == "jax" else expected[1])
     return gradients
 
 

@@ -29,7 +29,7 @@ def run(program, limit=120):
 LOOPS = {
     "operators": "x = opsmith.ones([100_000])\nprint('ready', flush=True)\nwhile True: x = x * 1.0",
     "backward": """
-x = opsmith.ones([100], requires_grad=True)
+x = opsmith.ones([100]).requires_grad_()
 y = x
 for _ in range(1000): y = y * 1.0
 print('ready', flush=True)
