@@ -1,8 +1,9 @@
 //! Singular values and vectors.
 //!
-//! Source: one-sided rotations of the rows of the matrix, or of the triangular factor of one that is not square (Hestenes 1958; Demmel and Veselić 1992), which give small
-//! singular values with a small relative error. Before, the eigenvectors of the matrix of the rows' inner products, in double precision,
-//! make the rows nearly orthogonal, if no singular value is below a millionth of the largest: few rotations are left then.
+//! Source: one-sided rotations of the rows of the matrix, or of the triangular factor of one that is not square (Hestenes 1958;
+//! Demmel and Veselić 1992), which give small singular values with a small relative error. Before, the eigenvectors of the matrix of
+//! the rows' inner products, in double precision, make the rows nearly orthogonal, if no singular value is below a millionth of the
+//! largest: few rotations are left then.
 
 use opsmith_runtime::{Error, Result, Scratch, View, ViewMut, parallel};
 
