@@ -1,4 +1,5 @@
-//! Discrete Fourier transforms: the twin of [`cpu::fft`](crate::cpu::fft), in double precision and rounded once.
+//! Discrete Fourier transforms: the twin of [`cpu::fft`](crate::cpu::fft), in double precision. Results are rounded once, there once for
+//! each dimension.
 //!
 //! Lines of up to 1024 numbers are transformed in a block; the first reads the operand and the last writes the result, where they
 //! lie. Longer lines take a launch for each factor of their length. Lengths with a prime factor above 7 are convolutions. All is
