@@ -1,6 +1,6 @@
 //! Eigenvalues and eigenvectors of real symmetric tridiagonal matrices by halves.
 //!
-//! In: the diagonal and what is beside it. Out: eigenvalues in ascending order, and eigenvectors as rows. Everything is computed in
+//! In: the diagonal and the numbers beside it. Out: eigenvalues in ascending order, and eigenvectors as rows. Everything is computed in
 //! double precision. A matrix is two of half the size and one of rank one, whose eigenvalues are the zeros of a rational
 //! function (`secular`); eigenvectors of the halves are joined by matrix products.
 //!
