@@ -34,3 +34,20 @@ fn every_argument_and_named_result_is_described() {
     }
     assert_none(offenders, "`descriptions`, of the entry or at the head of ops.yaml, say what it is");
 }
+
+#[test]
+fn documents_have_the_numbers_of_operators() {
+    let root = super::root();
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let spec = read("ops.yaml");
+    let features = spec.split_once("\nfeatures:\n").expect("families").1.split("\n\n").next().unwrap();
+    let is_always_there = |location: &str| !features.contains(location.split(':').next().unwrap());
+    let all = opsmith::LIBRARY.ops;
+    let always = all.iter().filter(|op| is_always_there(&op.location.to_string())).count();
+    let texts = [
+        ("README.md", format!("{always} operators of {}", all.len())),
+        ("docs/design/generator.md", format!("Of the {} operators {always} belong to none", all.len())),
+    ];
+    let missing = texts.into_iter().filter(|(name, text)| !read(name).contains(text));
+    assert_none(missing.map(|(name, text)| format!("{name}: {text}")).collect(), "as many are in ops.yaml");
+}
