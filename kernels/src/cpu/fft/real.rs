@@ -1,7 +1,7 @@
 //! Transforms of real numbers as complex ones of half the length, and their conjugate frequencies.
 //!
 //! Source: an even number of reals are the parts of half as many complex numbers, whose transform is that of the even ones
-//! plus `i` times that of the odd ones; the two are told apart by their conjugate halves.
+//! plus `i` times that of the odd ones; their conjugate halves separate the two.
 
 use opsmith_runtime::Scratch;
 use opsmith_runtime::simd::widest;

@@ -14,7 +14,7 @@ struct Exported<H> {
     _sizes: Vec<i64>,
     _strides: Vec<i64>,
     tensor: Tensor,
-    /// The stream in which the receiver uses the memory, if it is told none.
+    /// The receiver's stream, if the request names none.
     queue: Option<Queue>,
 }
 
