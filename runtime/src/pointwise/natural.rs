@@ -126,26 +126,19 @@ unsafe fn run_in_place<const N: usize>(
     body: Loop<'_>,
 ) {
     let mut block = Block::<BLOCK>::new();
-    let size = dtypes[0].size();
-    let mut moved = *pointers;
-    let mut left = length;
-    while left > 0 {
-        let (count, target) = (left.min(BLOCK / size), moved[0]);
-        let mut read = moved;
+    for_each_block(pointers, dtypes, length, |operands, count| {
+        let target = operands[0];
+        let mut read = *operands;
         for pointer in read[1..N].iter_mut().filter(|pointer| **pointer == target) {
             *pointer = block.pointer();
         }
         // SAFETY: as many elements lie there, and the block has room for them. By the caller's promise the loop may run;
         // inputs and output are disjoint.
         unsafe {
-            copy_block(target, block.pointer(), count * size);
+            copy_block(target, block.pointer(), count * dtypes[0].size());
             body.run(&read, count);
         }
-        left -= count;
-        for (pointer, dtype) in moved.iter_mut().zip(dtypes) {
-            *pointer = pointer.wrapping_add(count * dtype.size());
-        }
-    }
+    });
 }
 
 /// As [`run_natural`], of an output that is larger than the caches: the loop writes a block, and so reads all operands from
@@ -162,29 +155,48 @@ pub(super) unsafe fn run_by_blocks<const N: usize>(
 ) {
     let streams = !pointers[1..N].contains(&pointers[0]);
     let mut block = Block::<BLOCK>::new();
-    let size = dtypes[0].size();
+    for_each_block(pointers, dtypes, length, |operands, count| {
+        let (target, bytes) = (operands[0], count * dtypes[0].size());
+        let mut written = *operands;
+        written[0] = block.pointer();
+        // SAFETY: the caller's promise; the block has room for the elements, and is no operand.
+        unsafe {
+            body.run(&written, count);
+            if streams {
+                stream::store(block.pointer(), target, bytes);
+            } else {
+                copy_block(block.pointer(), target, bytes);
+            }
+        }
+    });
+    if streams {
+        stream::finish();
+    }
+}
+
+/// Calls a function for as many elements as a [block](BLOCK) holds of the output's, and for the rest, with their addresses.
+#[inline(always)]
+fn for_each_block<const N: usize>(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType; N],
+    length: usize,
+    mut run: impl FnMut(&[*mut u8; MAX_OPERANDS], usize),
+) {
     let mut moved = *pointers;
     let mut left = length;
     while left > 0 {
-        let (count, target) = (left.min(BLOCK / size), moved[0]);
-        moved[0] = block.pointer();
-        // SAFETY: the caller's promise; the block has room for the elements, and is no operand.
-        unsafe {
-            body.run(&moved, count);
-            if streams {
-                stream::store(block.pointer(), target, count * size);
-            } else {
-                copy_block(block.pointer(), target, count * size);
-            }
-        }
+        let count = left.min(BLOCK / dtypes[0].size());
+        run(&moved, count);
         left -= count;
-        moved[0] = target;
-        for (pointer, dtype) in moved.iter_mut().zip(dtypes) {
-            *pointer = pointer.wrapping_add(count * dtype.size());
-        }
+        advance(&mut moved, dtypes, count);
     }
-    if streams {
-        stream::finish();
+}
+
+/// The addresses so many elements further on.
+#[inline(always)]
+fn advance<const N: usize>(pointers: &mut [*mut u8; MAX_OPERANDS], dtypes: &[DType; N], elements: usize) {
+    for (pointer, dtype) in pointers.iter_mut().zip(dtypes) {
+        *pointer = pointer.wrapping_add(elements * dtype.size());
     }
 }
 
@@ -203,9 +215,7 @@ pub(super) unsafe fn run_in_threads<const N: usize>(
     let is_large = stream::is_streamed(length * dtypes[0].size());
     parallel::for_each_range(length, CHUNK, |range| {
         let mut pointers = addresses(&start);
-        for (pointer, dtype) in pointers.iter_mut().zip(dtypes) {
-            *pointer = pointer.wrapping_add(range.start * dtype.size());
-        }
+        advance(&mut pointers, dtypes, range.start);
         // SAFETY: the range lies in the caller's, and no other thread has one of its elements.
         unsafe {
             if is_large {
