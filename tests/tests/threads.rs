@@ -88,6 +88,13 @@ fn a_number_of_threads_changes_no_bit() {
             a.t()?.gather(1, &places.t()?)?,
             a.embedding(&places.narrow(1, 3, 5)?)?,
             a.index_add(0, &rows, &b)?,
+            a.index_copy(0, &rows, &b)?,
+            a.index_add(1, &rows, &b.narrow(1, 0, 700)?)?,
+            a.reshape([7, 100, 900])?.index_add(
+                1,
+                &rows.remainder(100)?,
+                &b.repeat([7, 1])?.reshape([7, 700, 900])?,
+            )?,
             a.scatter_add(0, &places, &b)?,
         ])
     });
