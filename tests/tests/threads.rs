@@ -119,11 +119,16 @@ fn a_number_of_threads_changes_no_bit() {
         Ok(vec![a.mm(&b.t()?)?, a.t()?.mm(&b)?, stack.bmm(&stack.transpose(1, 2)?)?, a.mv(&row)?])
     });
     compare("convolutions", || {
-        let (x, weight) = (normal(&[3, 16, 40, 40])?.requires_grad_(true)?, normal(&[16, 16, 3, 3])?);
-        let weight = weight.requires_grad_(true)?;
-        let result = x.conv2d_with(&weight, Conv2dOptions::new().padding([1, 1]))?;
-        let gradients =
-            autograd::grad(&[&result], &[&x, &weight], &[Some(&result.detach())], Options::default())?;
-        Ok(std::iter::once(result.detach()).chain(gradients.into_iter().flatten()).collect())
+        let mut results = Vec::new();
+        for (channels, groups) in [(16, 1), (16, 2), (1, 1), (16, 16)] {
+            let x = normal(&[3, channels, 40, 40])?.requires_grad_(true)?;
+            let weight = normal(&[16, channels / groups, 3, 3])?.requires_grad_(true)?;
+            let result = x.conv2d_with(&weight, Conv2dOptions::new().padding([1, 1]).groups(groups))?;
+            let gradients =
+                autograd::grad(&[&result], &[&x, &weight], &[Some(&result.detach())], Options::default())?;
+            results.push(result.detach());
+            results.extend(gradients.into_iter().flatten());
+        }
+        Ok(results)
     });
 }

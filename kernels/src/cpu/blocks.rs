@@ -92,7 +92,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 23] = [
+    const OTHERS: [&str; 25] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -102,6 +102,7 @@ mod tests {
         "blocked::SHARED",
         "patch::SLACK",
         "implicit::PANELS",
+        "of_weight::GROUPS",
         "pairs::BAND",
         "pairs::LANES",
         "panels::SHORT",
@@ -114,6 +115,7 @@ mod tests {
         "plan::MOST_PASSES",
         "sampler::PLACES",
         "sampler::EXACT",
+        "side_by_side::ALONG",
         "side_by_side::TAPS",
         "sort::SORTED",
     ];
