@@ -20,6 +20,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("cholesky::COLUMNS", factor::cholesky::COLUMNS),
     ("divided::SMALL", factor::divided::SMALL),
     ("hermitian::SUMS", factor::hermitian::SUMS),
+    ("lu::SMALL", factor::lu::SMALL),
     ("lu::WIDTH", factor::lu::WIDTH),
     ("matrix::LANES", factor::matrix::LANES),
     ("matrix::SUMS", factor::matrix::SUMS),
