@@ -74,7 +74,7 @@ impl<C: Convolve> Implicit<'_, C> {
         let patches = &self.patches;
         let mut sums = Scratch::filled(C::ZERO, self.outputs * self.channels * self.elements);
         let count = input.size(0) * patches.blocks();
-        let together = threads.min(count);
+        let together = threads.min(count).max(1);
         let empty = || Operands {
             patch: Scratch::filled(C::ZERO, patches.places() * self.channels + SLACK),
             rows: Scratch::new(),

@@ -181,7 +181,7 @@ impl<T: Field> Factors<T> {
                 let factor = row[column] / own[column];
                 row[column] = factor;
                 for lane in column + 1..columns {
-                    row[lane] = row[lane] - factor * own[lane];
+                    row[lane] -= factor * own[lane];
                 }
             }
         }
