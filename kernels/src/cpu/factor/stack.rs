@@ -129,12 +129,6 @@ impl<'a, T: Element> Stack<'a, T> {
         Ok(self)
     }
 
-    /// Whether the elements of a matrix lie one after the other, row by row.
-    fn is_row_major(&self) -> bool {
-        (self.columns == 1 || self.column_stride == 1)
-            && (self.rows == 1 || self.row_stride == self.columns as i64)
-    }
-
     fn start(&self, number: usize) -> *mut T {
         let mut rest = number as i64;
         let mut offset = 0;
@@ -153,12 +147,6 @@ impl<'a, T: Element> Stack<'a, T> {
         assert!(number < self.count());
         let start = self.start(number);
         let mut elements = Scratch::with_capacity(self.rows * self.columns);
-        if self.is_row_major() {
-            // SAFETY: the view that the stack is of vouches for its elements, which it borrows.
-            elements
-                .extend_from_slice(unsafe { std::slice::from_raw_parts(start, self.rows * self.columns) });
-            return elements;
-        }
         for row in 0..self.rows as i64 {
             let row = start.wrapping_offset((row * self.row_stride) as isize);
             elements.extend((0..self.columns as i64).map(|column| {
@@ -179,10 +167,6 @@ impl<'a, T: Element> Stack<'a, T> {
     pub unsafe fn write(&self, number: usize, elements: &[T]) {
         assert!(number < self.count() && elements.len() == self.rows * self.columns);
         let start = self.start(number);
-        if self.is_row_major() {
-            // SAFETY: as below; the elements of a matrix are neighbours.
-            return unsafe { std::ptr::copy_nonoverlapping(elements.as_ptr(), start, elements.len()) };
-        }
         for (row, elements) in elements.chunks(self.columns.max(1)).enumerate() {
             let row = start.wrapping_offset((row as i64 * self.row_stride) as isize);
             for (column, element) in elements.iter().enumerate() {
