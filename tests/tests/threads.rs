@@ -61,6 +61,42 @@ fn norms(a: &Tensor, b: &Tensor, row: &Tensor) -> Result<Vec<Tensor>> {
     Ok(results)
 }
 
+/// Reads and writes at indices.
+fn indexed(a: &Tensor, b: &Tensor, places: &Tensor) -> Result<Vec<Tensor>> {
+    let rows = places.narrow(1, 0, 1)?.reshape([-1])?;
+    Ok(vec![
+        a.index_select(0, &rows)?,
+        a.index_select(1, &rows)?,
+        a.gather(0, places)?,
+        a.t()?.gather(1, &places.t()?)?,
+        a.embedding(&places.narrow(1, 3, 5)?)?,
+        a.index_add(0, &rows, b)?,
+        a.index_copy(0, &rows, b)?,
+        a.index_add(1, &rows, &b.narrow(1, 0, 700)?)?,
+        a.reshape([7, 100, 900])?.index_add(
+            1,
+            &rows.remainder(100)?,
+            &b.repeat([7, 1])?.reshape([7, 700, 900])?,
+        )?,
+        a.scatter_add(0, places, b)?,
+    ])
+}
+
+/// Convolutions and their gradients, of one group of channels, several, and one for each channel.
+fn convolutions() -> Result<Vec<Tensor>> {
+    let mut results = Vec::new();
+    for (channels, groups) in [(16, 1), (16, 2), (1, 1), (16, 16)] {
+        let x = normal(&[3, channels, 40, 40])?.requires_grad_(true)?;
+        let weight = normal(&[16, channels / groups, 3, 3])?.requires_grad_(true)?;
+        let result = x.conv2d_with(&weight, Conv2dOptions::new().padding([1, 1]).groups(groups))?;
+        let gradients =
+            autograd::grad(&[&result], &[&x, &weight], &[Some(&result.detach())], Options::default())?;
+        results.push(result.detach());
+        results.extend(gradients.into_iter().flatten());
+    }
+    Ok(results)
+}
+
 #[test]
 fn a_number_of_threads_changes_no_bit() {
     let (a, b) = (normal(&[700, 900]).unwrap(), normal(&[700, 900]).unwrap());
@@ -79,18 +115,7 @@ fn a_number_of_threads_changes_no_bit() {
     let places =
         Tensor::from_slice(&(0..630_000i64).map(|at| at * 7919 % 700).collect::<Vec<_>>(), &[700, 900])
             .unwrap();
-    compare("indices", || {
-        let rows = places.narrow(1, 0, 1)?.reshape([-1])?;
-        Ok(vec![
-            a.index_select(0, &rows)?,
-            a.index_select(1, &rows)?,
-            a.gather(0, &places)?,
-            a.t()?.gather(1, &places.t()?)?,
-            a.embedding(&places.narrow(1, 3, 5)?)?,
-            a.index_add(0, &rows, &b)?,
-            a.scatter_add(0, &places, &b)?,
-        ])
-    });
+    compare("indices", || indexed(&a, &b, &places));
     compare("reductions", || {
         Ok(vec![
             a.sum()?,
@@ -111,12 +136,5 @@ fn a_number_of_threads_changes_no_bit() {
         let stack = normal(&[9, 64, 100])?;
         Ok(vec![a.mm(&b.t()?)?, a.t()?.mm(&b)?, stack.bmm(&stack.transpose(1, 2)?)?, a.mv(&row)?])
     });
-    compare("convolutions", || {
-        let (x, weight) = (normal(&[3, 16, 40, 40])?.requires_grad_(true)?, normal(&[16, 16, 3, 3])?);
-        let weight = weight.requires_grad_(true)?;
-        let result = x.conv2d_with(&weight, Conv2dOptions::new().padding([1, 1]))?;
-        let gradients =
-            autograd::grad(&[&result], &[&x, &weight], &[Some(&result.detach())], Options::default())?;
-        Ok(std::iter::once(result.detach()).chain(gradients.into_iter().flatten()).collect())
-    });
+    compare("convolutions", convolutions);
 }

@@ -20,6 +20,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("cholesky::COLUMNS", factor::cholesky::COLUMNS),
     ("divided::SMALL", factor::divided::SMALL),
     ("hermitian::SUMS", factor::hermitian::SUMS),
+    ("lu::SMALL", factor::lu::SMALL),
     ("lu::WIDTH", factor::lu::WIDTH),
     ("matrix::LANES", factor::matrix::LANES),
     ("matrix::SUMS", factor::matrix::SUMS),
@@ -65,6 +66,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("position::WIDTH", reduce::position::WIDTH),
     ("scan::FAR", reduce::scan::FAR),
     ("scan::NEAR", reduce::scan::NEAR),
+    ("parts::PARTS", index::parts::PARTS),
     ("scatter::RUN", index::scatter::RUN),
     ("select::SHARED", index::select::SHARED),
     ("softmax::BUFFER", softmax::BUFFER),
@@ -91,7 +93,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 23] = [
+    const OTHERS: [&str; 25] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -101,6 +103,7 @@ mod tests {
         "blocked::SHARED",
         "patch::SLACK",
         "implicit::PANELS",
+        "of_weight::GROUPS",
         "pairs::BAND",
         "pairs::LANES",
         "panels::SHORT",
@@ -113,6 +116,7 @@ mod tests {
         "plan::MOST_PASSES",
         "sampler::PLACES",
         "sampler::EXACT",
+        "side_by_side::ALONG",
         "side_by_side::TAPS",
         "sort::SORTED",
     ];

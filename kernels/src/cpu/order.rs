@@ -5,6 +5,7 @@
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::simd::widest;
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::sort::SortKey;
@@ -285,7 +286,9 @@ pub fn bincount<T: Element<Compute: Arithmetic>>(
     let numbers = self_.to_contiguous();
     let bins = out.numel();
     let is_bin = |number: &i64| (0..bins as i64).contains(number);
-    if let Some(number) = numbers.iter().find(|number| !is_bin(number)) {
+    // The first that is none is looked for if there is one: a loop that may end early has no vectors.
+    let are_bins = extremes(&numbers).is_none_or(|extremes| extremes.iter().all(is_bin));
+    if let Some(number) = numbers.iter().find(|number| !are_bins && !is_bin(number)) {
         return Err(Error::value(format!("the number {number} is not one of {bins} from 0 on")));
     }
     let Some(weights) = weights else {
@@ -297,6 +300,18 @@ pub fn bincount<T: Element<Compute: Arithmetic>>(
         *sum = Arithmetic::add(*sum, weight.to_compute());
     }
     out.write(sums.into_iter().map(T::from_compute))
+}
+
+/// The smallest and the largest of some numbers.
+pub(crate) fn extremes(numbers: &[i64]) -> Option<[i64; 2]> {
+    let first = *numbers.first()?;
+    let extremes = widest(
+        #[inline(always)]
+        move || {
+            numbers.iter().fold([first; 2], |[least, most], &number| [least.min(number), most.max(number)])
+        },
+    );
+    Some(extremes)
 }
 
 /// Tables that neighbours are counted in, in turn: a count that follows one of the same number would wait for it.

@@ -72,8 +72,18 @@ impl<T: Element> Array<T> {
 
     /// The element at an index.
     pub fn at(&self, index: &[i64]) -> T {
+        self.data[self.place(index)]
+    }
+
+    /// Changes the element at an index.
+    pub fn set(&mut self, index: &[i64], element: T) {
+        let place = self.place(index);
+        self.data[place] = element;
+    }
+
+    fn place(&self, index: &[i64]) -> usize {
         let offset: i64 = index.iter().zip(&self.strides).map(|(&i, &stride)| i * stride).sum();
-        self.data[(self.start as i64 + offset) as usize]
+        (self.start as i64 + offset) as usize
     }
 }
 

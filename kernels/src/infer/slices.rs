@@ -7,6 +7,7 @@ use opsmith_runtime::layout::checked_numel;
 use opsmith_runtime::{DType, Dims, Element, Error, Result, Tensor, View, with_dtype};
 
 use super::indexing::broadcast_pair;
+use crate::cpu::order::extremes;
 
 /// The shape that all tensors broadcast to.
 ///
@@ -53,9 +54,14 @@ pub fn searchsorted(sorted_sequence: &Tensor, self_: &Tensor) -> Result<Dims> {
 /// If an element is negative, or the elements are not known.
 pub fn bincount(context: &mut InferContext<'_>) -> Result<()> {
     let dtype = context.dtype("self")?;
-    let most = with_dtype!(dtype, T => context.value::<T>("self")?.map(|elements| {
-        largest(elements.into_iter().map(|element| element.to_scalar().to_i64()))
-    }));
+    let most = match dtype {
+        DType::I64 => context.with_value("self", |view: View<'_, i64>| {
+            largest(extremes(&view.to_contiguous()).into_iter().flatten())
+        })?,
+        dtype => with_dtype!(dtype, T => context.with_value("self", |view: View<'_, T>| {
+            largest(view.iter().map(|element| element.to_scalar().to_i64()))
+        }))?,
+    };
     let Some(most) = most.transpose()? else {
         return Err(Error::value("the elements of `self` are not known before the run"));
     };

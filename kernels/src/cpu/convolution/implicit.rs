@@ -1,6 +1,6 @@
 //! Convolutions as products whose large operand is never written: each panel of it is copied from a patch.
 //!
-//! In: patches of the input ([`super::patch`]) and weights. Out: results, or gradients of weights. A panel has for each
+//! In: patches of the input ([`super::patch`]) and weights. Out: results; gradients of weights are in `of_weight`. A panel has for each
 //! step of the inner dimension a few lines, which lie next to each other in the patch but for the ends of rows, so it is
 //! copied by whole registers.
 
@@ -23,7 +23,7 @@ use crate::cpu::simd::widest;
 const PANELS: usize = 4;
 
 /// Lines of a panel that lie next to each other: where they go, and their distance from the first place.
-type Run = (usize, usize);
+pub(super) type Run = (usize, usize);
 
 /// Copies a panel's lines for each step of the inner dimension, `width` at a time; whatever lies behind a run is
 /// overwritten by the next one, or by the next step.
@@ -54,7 +54,7 @@ unsafe fn copy_runs<C: Copy>(
 ///
 /// # Safety
 /// As [`copy_runs`].
-unsafe fn copy_panel<C: Copy>(
+pub(super) unsafe fn copy_panel<C: Copy>(
     patch: *const C,
     runs: &[Run],
     steps: impl Iterator<Item = usize>,
@@ -79,7 +79,13 @@ unsafe fn copy_panel<C: Copy>(
 }
 
 /// The runs of lines `first..first + width`, where `line` is the place of a line, for as many as there are.
-fn runs_of(first: usize, width: usize, count: usize, line: impl Fn(usize) -> usize, runs: &mut Scratch<Run>) {
+pub(super) fn runs_of(
+    first: usize,
+    width: usize,
+    count: usize,
+    line: impl Fn(usize) -> usize,
+    runs: &mut Scratch<Run>,
+) {
     runs.clear();
     let mut last = 0;
     for number in first..count.min(first + width) {
@@ -122,13 +128,13 @@ impl<C: Convolve> Weights<C> {
 
 /// A convolution by patches.
 pub(super) struct Implicit<'a, C: 'static> {
-    kernels: &'static Kernels<C>,
-    patches: Patches,
-    groups: usize,
+    pub kernels: &'static Kernels<C>,
+    pub patches: Patches,
+    pub groups: usize,
     /// Channels of a group on the side that the window slides over, and on the other.
-    channels: usize,
-    outputs: usize,
-    elements: usize,
+    pub channels: usize,
+    pub outputs: usize,
+    pub elements: usize,
     bias: Option<&'a [C]>,
 }
 
@@ -227,123 +233,6 @@ impl<'a, C: Convolve> Implicit<'a, C> {
             let sizes = [lines.len(), self.outputs, inner];
             // SAFETY: the panels hold these lines and outputs, and there are sums for all of them.
             unsafe { self.kernels.multiply(sizes, work.left.as_ptr(), right, depth > 0, out) };
-        }
-    }
-
-    /// The gradient for the weight, `(groups, outputs, channels, window…)`, from that of the result.
-    pub fn of_weight<T: Element<Compute = C>>(&self, input: View<'_, T>, grad: View<'_, T>) -> Scratch<C> {
-        let each = self.outputs * self.channels * self.elements;
-        let mut result = Scratch::filled(C::ZERO, self.groups * each);
-        let target = Shared(result.as_mut_ptr());
-        let parts = parallel::num_threads().div_ceil(self.groups).min(self.channels);
-        let together = self.channels.div_ceil(parts);
-        let parts = self.channels.div_ceil(together);
-        parallel::for_each_range(self.groups * parts, 1, |numbers| {
-            for number in numbers {
-                let (group, first) = (number / parts, number % parts * together);
-                let channels = together.min(self.channels - first);
-                let sums = self.of_channels(input, grad, group, first, channels);
-                let lines = channels * self.elements;
-                for output in 0..self.outputs {
-                    for channel in 0..channels {
-                        for element in 0..self.elements {
-                            let at = (output * self.channels + first + channel) * self.elements + element;
-                            let sum = sums[output * lines + element * channels + channel];
-                            // SAFETY: the element is of this group's and this part's channels.
-                            unsafe { *target.at((group * each + at) as i64) = sum };
-                        }
-                    }
-                }
-            }
-        });
-        result
-    }
-
-    /// Sums over samples and positions, of some channels of a group: a row for each output, with the channels of each
-    /// element of the window.
-    fn of_channels<T: Element<Compute = C>>(
-        &self,
-        input: View<'_, T>,
-        grad: View<'_, T>,
-        group: usize,
-        first: usize,
-        channels: usize,
-    ) -> Scratch<C> {
-        let (width, patches) = (self.kernels.rows, &self.patches);
-        let lines = channels * self.elements;
-        let mut sums = Scratch::filled(C::ZERO, self.outputs * lines);
-        let mut patch = Scratch::filled(C::ZERO, patches.places() * channels + SLACK);
-        let mut left = Scratch::filled(C::ZERO, depth(patches.most()) * width + SLACK);
-        let (mut right, mut rows, mut runs) = (Scratch::new(), Scratch::new(), Scratch::new());
-        let mut steps: Scratch<usize> = Scratch::new();
-        for number in 0..input.size(0) * patches.blocks() {
-            let (sample, block) = (number / patches.blocks(), patches.block(number % patches.blocks()));
-            let planes = Planes::new(input, sample, group * self.channels + first, channels);
-            patches.fill(&block, &planes, &mut patch, [1, channels], patches.blocks() == 1 && number > 0);
-            let planes = Planes::new(grad, sample, group * self.outputs, self.outputs);
-            rows.resize(self.outputs * block.positions(), C::ZERO);
-            planes.copy_block(&block, &mut rows);
-            if self.channels == 1 {
-                channelwise::add_of_weight(patches, &block, &patch, &rows, &mut sums);
-                continue;
-            }
-            steps.clear();
-            for row in 0..block.rows {
-                steps.extend((0..block.columns).map(|column| (row * patches.row() + column) * channels));
-            }
-            let together = depth(block.positions());
-            for depth in (0..block.positions()).step_by(together) {
-                let inner = together.min(block.positions() - depth);
-                right.clear();
-                let matrix = row_major(&rows, self.outputs, block.positions()).transposed();
-                // SAFETY: the part's elements are the block's.
-                unsafe {
-                    self.kernels.append_right(Matrix { rows: inner, ..matrix.at(depth, 0) }, &mut right)
-                };
-                let place = |line: usize| patches.taps()[line / channels] * channels + line % channels;
-                let part = (&steps[depth..depth + inner], number + depth > 0);
-                for line in (0..lines).step_by(width) {
-                    runs_of(line, width, lines, place, &mut runs);
-                    let out = MatrixMut {
-                        data: sums[line..].as_mut_ptr(),
-                        row_stride: 1,
-                        column_stride: lines as i64,
-                    };
-                    let sizes = [width.min(lines - line), self.outputs];
-                    // SAFETY: the panel of gradients holds all outputs, and there are sums for all of them.
-                    unsafe { self.multiply_runs(sizes, &patch, &runs, part, &right, &mut left, out) };
-                }
-            }
-        }
-        sums
-    }
-
-    /// Computes the sums of one panel's lines for some steps, or adds them: of lines that are one run where they are, of others
-    /// from a copy.
-    ///
-    /// # Safety
-    /// The right panels have so many outputs for each step, and the sums are valid for reads and writes.
-    #[allow(clippy::too_many_arguments, reason = "two operands, the steps of both, and the result")]
-    unsafe fn multiply_runs(
-        &self,
-        [rows, outputs]: [usize; 2],
-        patch: &[C],
-        runs: &[Run],
-        (steps, adds): (&[usize], bool),
-        right: &[C],
-        left: &mut [C],
-        out: MatrixMut<C>,
-    ) {
-        let (width, right) = (self.kernels.rows, right.as_ptr());
-        // SAFETY: the runs of all steps lie in the patch, which has slack at its end, as the panel has; the caller promises the
-        // rest.
-        unsafe {
-            if let [(_, from)] = *runs {
-                let start = patch[from..].as_ptr();
-                return self.kernels.multiply_unpacked([rows, outputs], steps, start, right, adds, out);
-            }
-            copy_panel(patch.as_ptr(), runs, steps.iter().copied(), left.as_mut_ptr(), width);
-            self.kernels.multiply([rows, outputs, steps.len()], left.as_ptr(), right, adds, out);
         }
     }
 }

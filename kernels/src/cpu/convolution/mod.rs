@@ -9,6 +9,7 @@ mod by_columns;
 mod channelwise;
 mod columns;
 mod implicit;
+mod of_weight;
 mod patch;
 mod unfolding;
 

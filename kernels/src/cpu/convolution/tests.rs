@@ -189,3 +189,30 @@ fn columns_and_their_sums() {
     assert_eq!(back.to_vec(), [1, 4, 3, 4, 10, 6]);
     assert!(col2im(columns.view(), kernel, one, one, one, back.view_mut()).is_err());
 }
+
+#[test]
+fn no_samples_have_no_gradient() {
+    let (input, weight) = (dense(&[0, 3, 9, 9]), dense(&[4, 3, 3, 3]));
+    let grad = dense(&[0, 4, 7, 7]);
+    let (mut of_input, mut of_weight, mut of_bias) =
+        (Array::zeros(&input.sizes), dense(&weight.sizes), dense(&[4]));
+    let (one, none) = ([1i64, 1], [0i64, 0]);
+    let outputs = (of_input.view_mut(), of_weight.view_mut(), of_bias.view_mut());
+    convolution_backward(
+        grad.view(),
+        input.view(),
+        weight.view(),
+        &one,
+        &none,
+        &one,
+        false,
+        &none,
+        1,
+        &[true; 3],
+        outputs.0,
+        outputs.1,
+        outputs.2,
+    )
+    .unwrap();
+    assert!(of_weight.to_vec().iter().chain(&of_bias.to_vec()).all(|sum| *sum == 0.0));
+}

@@ -135,6 +135,9 @@ impl<T: Field> Factors<T> {
 
     fn exchanging(mut a: Mat<T>, pivot: bool) -> Factors<T> {
         let (rows, columns) = (a.rows, a.columns);
+        if rows.max(columns) <= SMALL {
+            return Factors::of_small(a, pivot);
+        }
         let steps = rows.min(columns);
         let mut pivots = Scratch::with_capacity(steps);
         let mut zero = 0;
@@ -153,6 +156,34 @@ impl<T: Field> Factors<T> {
                 eliminate(&mut a, first..last, last..end);
             }
             eliminate(&mut a, start..end, end..columns);
+        }
+        Factors { lu: a, pivots, zero }
+    }
+
+    /// As [`exchanging`](Self::exchanging), column by column where the elements are.
+    fn of_small(mut a: Mat<T>, pivot: bool) -> Factors<T> {
+        let (columns, steps) = (a.columns, a.rows.min(a.columns));
+        let mut pivots = Scratch::with_capacity(steps);
+        let mut zero = 0;
+        for column in 0..steps {
+            let from =
+                if pivot { largest_row(column..a.rows, |row| a.at(row, column).parts()) } else { column };
+            if a.at(from, column) == T::NONE {
+                zero = if zero == 0 { column + 1 } else { zero };
+                pivots.push(column as i32 + 1);
+                continue;
+            }
+            pivots.push(from as i32 + 1);
+            a.swap_rows(column, from);
+            let (above, below) = a.elements.split_at_mut((column + 1) * columns);
+            let own = &above[column * columns..];
+            for row in below.chunks_exact_mut(columns) {
+                let factor = row[column] / own[column];
+                row[column] = factor;
+                for lane in column + 1..columns {
+                    row[lane] -= factor * own[lane];
+                }
+            }
         }
         Factors { lu: a, pivots, zero }
     }
@@ -190,6 +221,9 @@ impl<T: Field> Factors<T> {
     }
 }
 
+/// Most rows and columns of matrices that are not eliminated in panels.
+pub(in crate::cpu) const SMALL: usize = 8;
+
 /// Columns that are eliminated one after the other.
 pub(in crate::cpu) const WIDTH: usize = 16;
 
@@ -214,7 +248,8 @@ impl<T: Field> Panel<T> {
     /// Exchanges a diagonal element's row with that of the largest element of its column, if it is to, and subtracts multiples of it
     /// from the rows below. The result is the exchanged row, or `None` if the element is zero.
     fn eliminate(&mut self, column: usize, pivot: bool) -> Option<usize> {
-        let from = if pivot { self.pivot_row(column) } else { column };
+        let rows = column..self.0.len();
+        let from = if pivot { largest_row(rows, |row| self.0[row][column].parts()) } else { column };
         if self.0[from][column] == T::NONE {
             return None;
         }
@@ -242,18 +277,18 @@ impl<T: Field> Panel<T> {
         );
         Some(from)
     }
+}
 
-    /// The row from a diagonal element on whose element of that column is largest.
-    fn pivot_row(&self, column: usize) -> usize {
-        let (mut chosen, mut most) = (column, self.0[column][column].parts());
-        for (row, own) in self.0.iter().enumerate().skip(column + 1) {
-            let size = own[column].parts();
-            if size > most {
-                (chosen, most) = (row, size);
-            }
+/// The first row whose element is largest.
+fn largest_row<S: PartialOrd>(rows: Range<usize>, size: impl Fn(usize) -> S) -> usize {
+    let (mut chosen, mut most) = (rows.start, size(rows.start));
+    for row in rows.skip(1) {
+        let size = size(row);
+        if size > most {
+            (chosen, most) = (row, size);
         }
-        chosen
     }
+    chosen
 }
 
 /// Subtracts multiples of eliminated rows from each other, and from all rows below, in some columns.

@@ -54,17 +54,26 @@ pub fn grid_sampler_2d_slope<T: Element<Compute: Float>>(
         return with_slice(&mut out, |out| side_by_side::sample(&sampler, along, &images, &places, out));
     }
     let (images, places) = (elements(&input), elements(&grid));
-    with_slice(&mut out, |out| {
-        let target = Shared(out.as_mut_ptr());
-        sampler.for_each_place_in_threads(&places, |sample, number, taps: &Taps<T>| {
-            let reader = sampler.reader(taps, [across as usize, down as usize]);
-            for channel in 0..sampler.channels {
-                let value = reader.read(&images[sampler.image(sample, channel)..]).to_element();
-                // SAFETY: the place of each plane lies in `out`, and each place has one thread.
-                unsafe { *target.at((sampler.plane(sample, channel) + number) as i64) = value };
-            }
-        });
-    })
+    with_slice(&mut out, |out| by_place(&sampler, [across as usize, down as usize], &images, &places, out))
+}
+
+/// Writes the elements of all channels at all places, with derivatives of these orders, one place after the other.
+fn by_place<T: Element<Compute: Float>>(
+    sampler: &Sampler,
+    orders: [usize; 2],
+    images: &[Rounded<T>],
+    places: &[Rounded<T>],
+    out: &mut [T],
+) {
+    let target = Shared(out.as_mut_ptr());
+    sampler.for_each_place_in_threads(places, |sample, number, taps: &Taps<T>| {
+        let reader = sampler.reader(taps, orders);
+        for channel in 0..sampler.channels {
+            let value = reader.read(&images[sampler.image(sample, channel)..]).to_element();
+            // SAFETY: the place of each plane lies in `out`, and each place has one thread.
+            unsafe { *target.at((sampler.plane(sample, channel) + number) as i64) = value };
+        }
+    });
 }
 
 /// The gradient of [`grid_sampler_2d_slope`] for the image.
@@ -214,6 +223,43 @@ mod tests {
                 (moved(1e-6) - moved(-1e-6)) / 2e-6
             })
             .collect()
+    }
+
+    #[test]
+    fn places_side_by_side_are_those_one_after_the_other() {
+        let (height, width, channels, places) = (7, 9, 3, 150);
+        let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, -1e9, 0.0, -0.0, 1.0, -1.0];
+        let numbers = scattered(4 * places).enumerate().map(|(at, number)| match at % 11 {
+            0 => odd[at / 11 % odd.len()],
+            _ => number as f32 * 0.8,
+        });
+        let grid = Array::new(&[2, 1, places as i64, 2], numbers);
+        let image = Array::new(&[2, channels, height, width], scattered(378).map(|element| element as f32));
+        let sizes = [2, channels, 1, places as i64];
+        for interpolation in 0..3 {
+            for outside in 0..2 {
+                for align_corners in [false, true] {
+                    let modes = (interpolation, outside, align_corners);
+                    let sampler = Sampler::new(&image.sizes, &grid.sizes, &sizes, modes).unwrap();
+                    let mut expected = vec![0.0; 6 * places];
+                    by_place(
+                        &sampler,
+                        [0, 0],
+                        &elements(&image.view()),
+                        &elements(&grid.view()),
+                        &mut expected,
+                    );
+                    let mut got = vec![0.0; 6 * places];
+                    let along = sampler.side_by_side().unwrap();
+                    side_by_side::sample(&sampler, along, &image.to_vec(), &grid.to_vec(), &mut got);
+                    for (place, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                        let is_same =
+                            got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
+                        assert!(is_same, "{modes:?} at {place}: {got} instead of {expected}");
+                    }
+                }
+            }
+        }
     }
 
     /// In single precision, the last place of a longer line would be rounded to the one behind it.

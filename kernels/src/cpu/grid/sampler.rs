@@ -1,5 +1,7 @@
 //! Which elements of an image a place reads, how much of each, and how that changes with the place.
 
+use std::ops::{Add, Mul, Sub};
+
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::parallel;
 use opsmith_runtime::{Element, Error, Result};
@@ -77,7 +79,7 @@ impl<T: Element<Compute: Float>> Reader<T> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Interpolation {
+pub(super) enum Interpolation {
     Bilinear,
     Nearest,
     Bicubic,
@@ -164,18 +166,17 @@ impl Sampler {
         Reader { entries: taps.iter().map(entry).collect(), is_by_line }
     }
 
-    /// How numbers become positions down and across, if places can be read side by side: neither bicubic nor mirrored.
+    /// How numbers become positions down and across, if places can be read side by side: not mirrored.
     pub fn side_by_side(&self) -> Option<[Along; 2]> {
         // Larger numbers of elements are not exact in single precision, or places no `i32`.
         let is_small = self.size.iter().all(|&size| size <= EXACT)
             && self.size[0].saturating_mul(self.size[1]) <= i64::from(i32::MAX);
-        let is_simple = self.interpolation != Interpolation::Bicubic && self.outside != Outside::Mirror;
-        (is_small && is_simple).then(|| {
+        (is_small && self.outside != Outside::Mirror).then(|| {
             self.size.map(|size| Along {
                 size,
                 align_corners: self.align_corners,
                 is_clipped: self.outside == Outside::Border,
-                is_nearest: self.interpolation == Interpolation::Nearest,
+                interpolation: self.interpolation,
             })
         })
     }
@@ -279,10 +280,10 @@ impl Sampler {
                     [value, first * slope, second * slope * slope, third * slope * slope * slope]
                 };
                 Weights::from_iter([
-                    (element(-1.0), by_number(cubic_far(part + one), slope)),
-                    (element(0.0), by_number(cubic_near(part), slope)),
-                    (element(1.0), by_number(cubic_near(one - part), -slope)),
-                    (element(2.0), by_number(cubic_far(Rounded::of(2.0) - part), -slope)),
+                    (element(-1.0), by_number(slopes_far(part + one), slope)),
+                    (element(0.0), by_number(slopes_near(part), slope)),
+                    (element(1.0), by_number(slopes_near(one - part), -slope)),
+                    (element(2.0), by_number(slopes_far(Rounded::of(2.0) - part), -slope)),
                 ])
             }
         }
@@ -357,20 +358,38 @@ fn index<T: Element<Compute: Float>>(position: Rounded<T>) -> i64 {
     if position.abs() < 1e9 { position as i64 } else { -1_000_000_000 }
 }
 
-/// Keys' cubic with a = -0.75, at distances up to 1, and its derivatives.
-fn cubic_near<T: Element<Compute: Float>>(x: Rounded<T>) -> Slopes<T> {
-    let a = Rounded::of(-0.75);
-    let (two, three, six) = (Rounded::of(2.0), Rounded::of(3.0), Rounded::of(6.0));
-    let value = ((a + two) * x - (a + three)) * x * x + Rounded::of(1.0);
-    let first = (three * (a + two) * x - two * (a + three)) * x;
-    [value, first, six * (a + two) * x - two * (a + three), six * (a + two)]
+/// Keys' cubic with a = -0.75, at distances up to 1.
+#[inline(always)]
+pub(super) fn cubic_near<N>(x: N, of: impl Fn(f64) -> N) -> N
+where
+    N: Copy + Add<Output = N> + Sub<Output = N> + Mul<Output = N>,
+{
+    let a = of(-0.75);
+    ((a + of(2.0)) * x - (a + of(3.0))) * x * x + of(1.0)
 }
 
-/// Keys' cubic with a = -0.75, at distances from 1 to 2, and its derivatives.
-fn cubic_far<T: Element<Compute: Float>>(x: Rounded<T>) -> Slopes<T> {
+/// Keys' cubic with a = -0.75, at distances from 1 to 2.
+#[inline(always)]
+pub(super) fn cubic_far<N>(x: N, of: impl Fn(f64) -> N) -> N
+where
+    N: Copy + Add<Output = N> + Sub<Output = N> + Mul<Output = N>,
+{
+    let a = of(-0.75);
+    ((a * x - of(5.0) * a) * x + of(8.0) * a) * x - of(4.0) * a
+}
+
+/// [`cubic_near`] and its derivatives.
+fn slopes_near<T: Element<Compute: Float>>(x: Rounded<T>) -> Slopes<T> {
+    let a = Rounded::of(-0.75);
+    let (two, three, six) = (Rounded::of(2.0), Rounded::of(3.0), Rounded::of(6.0));
+    let first = (three * (a + two) * x - two * (a + three)) * x;
+    [cubic_near(x, Rounded::of), first, six * (a + two) * x - two * (a + three), six * (a + two)]
+}
+
+/// [`cubic_far`] and its derivatives.
+fn slopes_far<T: Element<Compute: Float>>(x: Rounded<T>) -> Slopes<T> {
     let a = Rounded::of(-0.75);
     let (six, ten) = (Rounded::of(6.0), Rounded::of(10.0));
-    let value = ((a * x - Rounded::of(5.0) * a) * x + Rounded::of(8.0) * a) * x - Rounded::of(4.0) * a;
     let first = (Rounded::of(3.0) * a * x - ten * a) * x + Rounded::of(8.0) * a;
-    [value, first, six * a * x - ten * a, six * a]
+    [cubic_far(x, Rounded::of), first, six * a * x - ten * a, six * a]
 }

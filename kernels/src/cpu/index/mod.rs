@@ -6,6 +6,7 @@
 mod advanced;
 mod bag;
 mod masked;
+pub(super) mod parts;
 pub(super) mod scatter;
 pub(super) mod select;
 

@@ -10,6 +10,7 @@ use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
+use super::parts::Parts;
 use crate::cpu::copy::{copy_into, copy_row, join_row, prefetch};
 use crate::cpu::fill::fill_with;
 use crate::cpu::strides::{expect_operand, expect_sizes};
@@ -93,7 +94,7 @@ pub fn index_copy<T: Element>(
     join_slices(dim, &index, &source.bits(), unsafe { out.bits() }, |_, new| new)
 }
 
-/// Fewest elements of a row for which each thread looks through all indices for those of its slices.
+/// Fewest elements of a row for which the slices of one stack are shared among threads.
 pub(in crate::cpu) const SHARED: usize = 64;
 
 /// Joins slices of `source` to those at the indices, one after the other.
@@ -115,28 +116,32 @@ fn join_slices<T: Element>(
         return Ok(());
     }
     let slices = Slices::new(source.sizes(), [out.strides(), source.strides()], dim);
+    let elements = sizes.iter().product::<i64>() as usize;
     let (target, source) = (Shared(to_all), Shared(from_all.cast_mut()));
+    // A copy of its own, which no write can change.
+    let join_slice = |own: &_, start: [i64; 2], next: Option<[i64; 2]>| {
+        let own = *own;
+        slices.prefetch(target.at(0), next);
+        slices.for_each_row(start, |[to, from], [to_step, from_step], length| {
+            // SAFETY: the rows lie inside the views, since the indices were checked, and each has one thread.
+            unsafe { join_row(source.at(from), from_step, target.at(to), to_step, length, own) };
+        });
+    };
+    let stacks = count(&slices.outer);
+    let is_shared = elements > CHUNK && parallel::num_threads() > 1;
+    if !is_shared || stacks == 1 && slices.row.size < SHARED as i64 {
+        slices.for_each(&index, 0..slices.count(&index), |start, next| join_slice(&join, start, next));
+        return Ok(());
+    }
     // A slice has one thread, which joins to it in the order of the indices.
-    let parts = if slices.row.size < SHARED as i64 { 1 } else { 8 };
-    parallel::for_each_range(size as usize, (size as usize).div_ceil(parts).max(1), |part| {
-        // A copy of its own, which no write can change.
-        let own = join;
-        let join_slice = |start: [i64; 2], next: Option<[i64; 2]>| {
-            slices.prefetch(target.at(0), next);
-            slices.for_each_row(start, |[to, from], [to_step, from_step], length| {
-                // SAFETY: the rows lie inside the views, since the indices were checked, and each has one thread.
-                unsafe { join_row(source.at(from), from_step, target.at(to), to_step, length, own) };
-            });
-        };
-        if part.len() as i64 == size {
-            return slices.for_each(&index, 0..slices.count(&index), join_slice);
+    let order = if slices.row.size < SHARED as i64 { Parts::whole(&index) } else { Parts::new(&index, size) };
+    let of_part = elements / (stacks * order.count());
+    parallel::for_each_range(stacks * order.count(), CHUNK.div_ceil(of_part.max(1)), |units| {
+        for unit in units {
+            let numbers = order.numbers(unit % order.count());
+            let start = slices.stack(unit / order.count());
+            slices.for_each_of(&index, start, numbers, |start, next| join_slice(&join, start, next));
         }
-        let part = part.start as i64..part.end as i64;
-        let mut numbers: Scratch<i64> = Scratch::with_capacity(index.len());
-        numbers.extend(
-            (0..).zip(&index[..]).filter(|(_, place)| part.contains(*place)).map(|(number, _)| number),
-        );
-        slices.for_each_of(&index, &numbers, join_slice);
     });
     Ok(())
 }
@@ -351,13 +356,22 @@ impl Slices {
         }
     }
 
-    /// As [`for_each`](Self::for_each), of the slices of these numbers in each stack.
-    fn for_each_of(&self, index: &[i64], numbers: &[i64], mut body: impl FnMut([i64; 2], Option<[i64; 2]>)) {
-        for start in Walk::new(&self.outer) {
-            let mut next = numbers.iter().skip(1).map(|&number| self.at(start, index, number as usize));
-            for &number in numbers {
-                body(self.at(start, index, number as usize), next.next());
-            }
+    /// The first positions of a stack.
+    fn stack(&self, number: usize) -> [i64; 2] {
+        Walk::starting_at(&self.outer, number).next().unwrap_or([0; 2])
+    }
+
+    /// As [`for_each`](Self::for_each), of the slices of these numbers in the stack that starts there.
+    fn for_each_of(
+        &self,
+        index: &[i64],
+        start: [i64; 2],
+        numbers: &[i64],
+        mut body: impl FnMut([i64; 2], Option<[i64; 2]>),
+    ) {
+        let mut next = numbers.iter().skip(1).map(|&number| self.at(start, index, number as usize));
+        for &number in numbers {
+            body(self.at(start, index, number as usize), next.next());
         }
     }
 

@@ -41,6 +41,32 @@ fn slices() {
     }
 }
 
+/// Of tensors that threads share, by parts of the dimension and by stacks.
+#[test]
+fn many_slices() {
+    for (sizes, dim) in [([3, 150, 40], 1), ([300, 5, 20], 0), ([2000, 3, 9], 1), ([30, 2, 300], 2)] {
+        let (size, count) = (sizes[dim], 400);
+        let places: Vec<i64> = (0..count).map(|number| number * number % size).collect();
+        let index = ints(&[count], &places);
+        let mut of_source = sizes.to_vec();
+        of_source[dim] = count;
+        let source = dense(&of_source);
+        let (mut sum, mut copy) = (dense(&sizes), dense(&sizes));
+        let (mut expected_sum, mut expected_copy) = (sum.clone(), sum.clone());
+        for at in indices(&of_source) {
+            let mut to = at.clone();
+            to[dim] = index.at(&[at[dim]]);
+            expected_sum.set(&to, expected_sum.at(&to) + 0.5 * source.at(&at));
+            expected_copy.set(&to, source.at(&at));
+        }
+        let alpha = Scalar::Float(0.5);
+        index_add(dim as i64, index.view(), source.view(), alpha, sum.view_mut()).unwrap();
+        index_copy(dim as i64, index.view(), source.view(), copy.view_mut()).unwrap();
+        assert_eq!(sum.to_vec(), expected_sum.to_vec());
+        assert_eq!(copy.to_vec(), expected_copy.to_vec());
+    }
+}
+
 #[test]
 fn scalars_have_one_slice() {
     let mut out = Array::zeros(&[]);

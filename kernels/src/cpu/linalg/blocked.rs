@@ -171,7 +171,7 @@ pub(super) unsafe fn whole<T: Blocked>(
 const ROWS: usize = 8;
 
 /// Multiplications of a product that several threads share: some tens of microseconds.
-const SHARED: usize = 1 << 20;
+pub(in crate::cpu) const SHARED: usize = 1 << 20;
 
 /// The product. Block sizes are those of the whole product, so that each element is the same sum with any number of
 /// threads.

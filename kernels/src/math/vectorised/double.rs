@@ -13,16 +13,14 @@ const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
 /// eˣ.
 ///
-/// Source: x = n ln 2 + r with |r| ≤ ln 2 / 2, Taylor's series for eʳ, and 2ⁿ in two factors so that
+/// Source: x = n ln 2 + r (`reduced`), Taylor's series for eʳ, and 2ⁿ in two factors so that
 /// results near the ends of the range neither overflow nor vanish too early.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
     // Beyond these the result is infinite or 0 in any case. NaN passes both comparisons.
     let x = select(x > 710.0, 710.0, x);
     let x = select(x < -746.0, -746.0, x);
-    let rounded = x.mul_add(LOG2_E, ROUNDER);
-    let n = rounded - ROUNDER;
-    let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
+    let (exponent, r) = reduced(x);
     let series = polynomial!(
         r;
         1.0 / 6_227_020_800.0,
@@ -39,9 +37,17 @@ pub fn exp(x: f64) -> f64 {
         0.5
     );
     let value = (series * r).mul_add(r, r) + 1.0;
-    let exponent = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i64;
     let half = exponent >> 1;
     value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
+}
+
+/// The integer n and the rest r of x = n ln 2 + r with |r| ≤ ln 2 / 2.
+#[inline(always)]
+fn reduced(x: f64) -> (i64, f64) {
+    let rounded = x.mul_add(LOG2_E, ROUNDER);
+    let n = rounded - ROUNDER;
+    let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
+    (rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i64, r)
 }
 
 #[inline(always)]
@@ -54,9 +60,7 @@ fn power_of_two(exponent: i64) -> f64 {
 pub fn exp_of_single(x: f64) -> f64 {
     let x = select(x > 200.0, 200.0, x);
     let x = select(x < -200.0, -200.0, x);
-    let rounded = x.mul_add(LOG2_E, ROUNDER);
-    let n = rounded - ROUNDER;
-    let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
+    let (exponent, r) = reduced(x);
     let series = polynomial!(
         r;
         1.0 / 40_320.0,
@@ -69,7 +73,7 @@ pub fn exp_of_single(x: f64) -> f64 {
         1.0,
         1.0
     );
-    series * power_of_two(rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i64)
+    series * power_of_two(exponent)
 }
 
 /// The natural logarithm.
