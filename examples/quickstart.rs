@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use opsmith::autograd::no_grad;
 use opsmith::{Device, Generator, LIBRARY, Tensor, TensorOps, Value};
 use opsmith_examples::classifier::{Network, Sgd};
-use opsmith_examples::digits;
+use opsmith_examples::{device_named, device_of_environment, digits};
 
 /// Determines the split of the digits, the initial weights and the order of the batches.
 const SEED: u64 = 1;
@@ -31,12 +31,11 @@ fn main() -> Result<()> {
 /// The device that the command line or the environment names; the host without either.
 fn device() -> Result<Device> {
     let mut words = std::env::args().skip(1);
-    let name = match words.next().as_deref() {
-        None => std::env::var("OPSMITH_DEVICE").unwrap_or_else(|_| "cpu".to_owned()),
-        Some("--device") => words.next().context("`--device` needs a name, such as `cuda`")?,
+    match words.next().as_deref() {
+        None => device_of_environment(),
+        Some("--device") => device_named(&words.next().context("`--device` needs a name, such as `cuda`")?),
         Some(other) => bail!("unknown option `{other}`; the only one is `--device NAME`"),
-    };
-    Device::from_name(&name).with_context(|| format!("`{name}` is no device; try `cpu`, `cuda` or `cuda:1`"))
+    }
 }
 
 // ---- A network with one hidden layer learns to read digits ----

@@ -4,6 +4,9 @@
 # card's settings. Each part has a time limit, and a part that fails does not end the others.
 set -uo pipefail
 cd "$(dirname "$0")"
+for name in cuda parity opsmith-bench; do
+  [ -x "$name" ] || { gunzip --keep "$name.gz" && chmod +x "$name"; } || exit
+done
 export OPSMITH_ON_DEVICE=1 OPSMITH_CACHE_DIR=$PWD/cache OPSMITH_DEVICE_FALLBACK=host
 export CARGO_MANIFEST_DIR=$PWD
 # All parts together end in time; a part that would begin too late is not run, and a row says so.
@@ -30,8 +33,8 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>
 for check in forms gradients graphs; do
   OPSMITH_CUDA_PART=$check part "$check" 120 ./cuda --exact worker --nocapture --test-threads=1
 done
-for folder in aten_cases aten_cases_more; do
-  [ -d "$folder" ] && part "parity_$folder" 90 ./parity "$folder" --device cuda
+for folder in cases/*; do
+  part "parity_$(basename "$folder")" 90 ./parity "$folder" --device cuda
 done
 part bench 100 sh -c './opsmith-bench --device cuda --gate 0 >ours.jsonl'
 if python3 -c 'import torch' 2>/dev/null; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kernels for CUDA devices by the real compiler: the texts that the tests on the stand-ins run are compiled by NVRTC.
 #   scripts/nvrtc.sh           all of them
-#   scripts/nvrtc.sh EVERY     each EVERY-th
+#   scripts/nvrtc.sh EVERY     the first and each EVERY-th of each source
 # Needs python3 with venv and pip. OPSMITH_TEXTS=DIR names a folder with texts that a test run has kept
 # (OPSMITH_CUDA_KEEP_TEXT); without it, the tests run here.
 set -euo pipefail

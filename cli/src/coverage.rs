@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline;
 use opsmith_runtime::DType;
 use opsmith_tools::coverage::{self, Coverage, CoverageRow, Share, Totals};
+use opsmith_tools::results::Results;
 
 use crate::Outcome;
 use crate::project::BuildsOn;
@@ -20,7 +21,7 @@ use crate::style::Styled;
 A row for each operator and backend. Under a dtype: `.` nothing, `f` it computes, `b` it also has a
 gradient, `2` a gradient that can be differentiated again. Then: forward mode, in-place form, out form, and
 tests: `s` it has samples, with which the checks made for every operator call it; `n` the text of a test
-names it; `.` neither.
+names it; `.` neither. With `--results`, the checks that passed there in a test run, of those that ran.
 
 Examples:
   opsmith coverage
@@ -29,6 +30,8 @@ Examples:
       Rows of operators with `pool` in their name; the totals are of all.
   opsmith coverage --totals
       Only the totals.
+  OPSMITH_RESULTS=$PWD/results cargo test && opsmith coverage --results results
+      With the outcomes of a test run on each backend.
   opsmith coverage --json
       Everything for other programs.")]
 pub struct Arguments {
@@ -41,6 +44,9 @@ pub struct Arguments {
     /// No rows
     #[arg(long, conflicts_with = "only")]
     totals: bool,
+    /// Outcomes of a test run: the file or folder that `OPSMITH_RESULTS` named
+    #[arg(long, value_name = "PATH")]
+    results: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -56,6 +62,14 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let checked = pipeline::check(&config)?;
     let tests = Tests::beside(&arguments.spec);
     let mut coverage = coverage::coverage(&checked.model, &|op| tests.name(op));
+    if let Some(path) = &arguments.results {
+        let results = Results::read(path)?;
+        let is_of_spec = results.is_of(&checked.model);
+        is_of_spec.then_some(()).with_context(|| {
+            format!("{} has results of another spec; run the tests again", path.display())
+        })?;
+        coverage.add_runs(&results.of(&checked.model));
+    }
     if let Some(only) = &arguments.only {
         coverage.rows.retain(|row| row.op.contains(only.as_str()));
     }
@@ -118,7 +132,9 @@ fn print(out: &mut dyn Write, coverage: &Coverage, rows: bool, style: Styled) ->
     if rows {
         let width = coverage.rows.iter().map(|row| row.op.len()).max().unwrap_or(0).max("operator".len());
         let dtypes: Vec<String> = DType::ALL.iter().map(|dtype| short(*dtype)).collect();
-        let head = format!("{:width$} {:4} {} forward in-place out test", "operator", "on", dtypes.join(" "));
+        let runs = if coverage.totals.iter().any(|totals| totals.runs.is_some()) { " runs" } else { "" };
+        let dtypes = dtypes.join(" ");
+        let head = format!("{:width$} {:4} {dtypes} forward in-place out test{runs}", "operator", "on");
         writeln!(out, "{}", style.heading(&head))?;
         // A backend without support of an operator would fill the table with dots.
         for row in coverage.rows.iter().filter(|row| row.backend == "CPU" || !row.forward.is_empty()) {
@@ -129,6 +145,10 @@ fn print(out: &mut dyn Write, coverage: &Coverage, rows: bool, style: Styled) ->
     for totals in &coverage.totals {
         writeln!(out, "{}", style.heading(&format!("totals for {}", totals.backend)))?;
         for (name, share) in shares(totals) {
+            writeln!(out, "  {name:34} {:>6.1} %  {} of {}", share.per_cent(), share.have, share.of)?;
+        }
+        if let Some(share) = totals.runs {
+            let name = "all checks of a test run passed";
             writeln!(out, "  {name:34} {:>6.1} %  {} of {}", share.per_cent(), share.have, share.of)?;
         }
     }
@@ -149,24 +169,29 @@ fn line(row: &CoverageRow, width: usize) -> String {
         })
         .collect();
     let yes = |flag: bool| if flag { "yes" } else { "." };
+    let tests = match (row.sampled, row.named) {
+        (true, true) => "sn",
+        (true, false) => "s",
+        (false, true) => "n",
+        (false, false) => ".",
+    };
+    let tests = match row.runs {
+        None => tests.to_owned(),
+        Some(Share { of: 0, .. }) => format!("{tests:4} ."),
+        Some(Share { have, of }) => format!("{tests:4} {have}/{of}"),
+    };
     let forward = match (row.forward_mode, row.differentiable) {
         ("", true) => "no",
         ("", false) => ".",
         _ => "yes",
     };
     format!(
-        "{:width$} {:4} {} {forward:7} {:8} {:3} {}",
+        "{:width$} {:4} {} {forward:7} {:8} {:3} {tests}",
         row.op,
         row.backend,
         cells.join(" "),
         yes(row.inplace),
-        yes(row.out),
-        match (row.sampled, row.named) {
-            (true, true) => "sn",
-            (true, false) => "s",
-            (false, true) => "n",
-            (false, false) => ".",
-        }
+        yes(row.out)
     )
 }
 

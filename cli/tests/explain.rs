@@ -25,15 +25,29 @@ fn which_code_runs_in_one_step() {
         "(decompose)\n",
     ]);
     assert_eq!((run.status, &*run.stderr), (Some(0), ""));
-    // The location is the function's.
-    let place = run
-        .stdout
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("at kernels/src/cpu/linalg/mod.rs:"))
-        .unwrap();
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/src/cpu/linalg/mod.rs");
-    let text = std::fs::read_to_string(file).unwrap();
-    assert!(text.lines().nth(place.parse::<usize>().unwrap() - 1).unwrap().starts_with("pub fn mm<"));
+    assert!(line_at(&run.stdout, "kernels/src/cpu/linalg/mod.rs").starts_with("pub fn mm<"));
+}
+
+/// The line of a file that an explanation names.
+fn line_at(explanation: &str, file: &str) -> String {
+    let place = |line: &str| line.trim().strip_prefix(&format!("at {file}:"))?.parse::<usize>().ok();
+    let place = explanation.lines().find_map(place).unwrap_or_else(|| panic!("{explanation}"));
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::fs::read_to_string(root.join(file)).unwrap().lines().nth(place - 1).unwrap().to_owned()
+}
+
+/// The kernel of a device has its own place; that of an expression is made of the entry.
+#[test]
+fn which_code_runs_on_a_device() {
+    let run = opsmith(&["explain", "mm", "--device", "cuda"]);
+    run.assert_parts(&[
+        "which code runs\n  Rust function `linalg::mm`\n  at kernels/src/cuda/linalg.rs:",
+        "because the table has a row for CUDA",
+        "By the vendor's library (cuBLASLt) where it is found and takes dtype and layout, else by `product.cuh`.",
+    ]);
+    assert!(line_at(&run.stdout, "kernels/src/cuda/linalg.rs").starts_with("pub fn mm("));
+    let run = opsmith(&["explain", "sigmoid", "--device", "cuda"]);
+    assert!(line_at(&run.stdout, "ops/elementary.yaml").contains("sigmoid(self)"), "{}", run.stdout);
 }
 
 #[test]

@@ -97,6 +97,47 @@ fn coverage_of_devices() {
     }
 }
 
+/// The outcomes of a test run are a column of each backend.
+#[test]
+fn coverage_of_a_test_run() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let config = opsmith_codegen::Config::new(root.join("ops.yaml"));
+    let model = opsmith_codegen::pipeline::check(&config).unwrap().model;
+    let fingerprint = opsmith_codegen::analysis::fingerprint::fingerprint(&model);
+    let file = std::env::temp_dir().join(format!("opsmith-coverage-{}.jsonl", std::process::id()));
+    let head = json!({"opsmith_results": 1, "library": "opsmith", "fingerprint": format!("{fingerprint:016x}"), "time": 1.0});
+    let line = |backend: &str, check: &str, outcome: &str, value: Value| json!({"op": "mm", "backend": backend, "dtype": "float32", "check": check, outcome: value});
+    let lines = [
+        head,
+        line("CPU", "forward", "passed", json!(4)),
+        line("CUDA (stand-in)", "forward", "passed", json!(4)),
+        line("CUDA (stand-in)", "gradient", "failed", json!(["another number"])),
+        line("CUDA (stand-in)", "graph", "skipped", json!("no sample")),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&file, &text).unwrap();
+    let path = file.to_str().unwrap();
+    let table = opsmith(&["coverage", "--only", "mm", "--results", path]).stdout;
+    let row = |backend: &str| {
+        let of_mm = |line: &&str| line.split_whitespace().take(2).eq(["mm", backend]);
+        table.lines().find(of_mm).unwrap_or_else(|| panic!("{table}")).to_owned()
+    };
+    assert!(row("CPU").ends_with(" 1/1") && row("CUDA").ends_with(" 1/2"), "{table}");
+    assert!(
+        table.contains("out test runs\n") && table.contains("all checks of a test run passed"),
+        "{table}"
+    );
+    let value: Value =
+        serde_json::from_str(&opsmith(&["coverage", "--json", "--results", path]).stdout).unwrap();
+    let totals = |number: usize| value["totals"][number]["runs"].clone();
+    assert_eq!((totals(0), totals(1)), (json!({"have": 1, "of": 1}), json!({"have": 0, "of": 1})));
+    // Results of another spec say nothing about this one.
+    std::fs::write(&file, text.replace(&format!("{fingerprint:016x}"), &"0".repeat(16))).unwrap();
+    let run = opsmith(&["coverage", "--results", path]);
+    std::fs::remove_file(&file).unwrap();
+    assert!(run.status != Some(0) && run.stderr.contains("results of another spec"), "{}", run.stderr);
+}
+
 #[test]
 fn coverage_as_json() {
     let run = opsmith(&["coverage", "--json"]);

@@ -8,7 +8,7 @@
 // ends. The environment makes it fail:
 //   STANDIN_INIT=CODE      cuInit returns the code
 //   STANDIN_VERSION=N      the driver's version (13000)
-//   STANDIN_DEVICES=N      the number of devices (1)
+//   STANDIN_DEVICES=N      the number of devices (1); CUDA_VISIBLE_DEVICES=1,0 hides others, as with the real driver
 //   STANDIN_PEERS=1        devices access each other's memory
 //   STANDIN_MEMORY=BYTES   the memory of each device
 //   STANDIN_FAIL_COPY=N    the N-th copy is refused

@@ -13,6 +13,7 @@ use cuda_graphs_work::fused::{conversions, launched, patterns, random_programs};
 use cuda_graphs_work::recorded::{
     costs, failures, lost, reasons, replayed, threads, training, transfers, working_memory,
 };
+use cuda_graphs_work::regions::{branches, divided, loops, sizes};
 use opsmith_stand_in::process::{self, Part, StandIns, counted};
 
 const PARTS: &[Part] = &[
@@ -29,6 +30,10 @@ const PARTS: &[Part] = &[
     ("reasons", reasons),
     ("threads", threads),
     ("transfers", transfers),
+    ("loops", loops),
+    ("branches", branches),
+    ("divided", divided),
+    ("sizes", sizes),
     ("failures", failures),
     ("lost", lost),
     ("costs", costs),
@@ -104,6 +109,18 @@ fn a_run_that_is_not_recorded_has_a_reason() {
 #[test]
 fn transfers_lie_between_recorded_stretches() {
     done_strictly("transfers");
+}
+
+#[test]
+fn bodies_of_loops_and_branches_are_recorded() {
+    done_strictly("loops");
+    done_strictly("branches");
+    done_strictly("divided");
+}
+
+#[test]
+fn sizes_that_depend_on_data_are_read_between_records() {
+    done_strictly("sizes");
 }
 
 #[test]

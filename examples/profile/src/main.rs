@@ -5,20 +5,23 @@
 //! cargo run --release --bin opsmith-example-profile -- work.profile.json
 //! cargo run --release --bin opsmith -- profile report work.profile.json -o report.html
 //! ```
+//!
+//! The variable `OPSMITH_DEVICE` names a device: `OPSMITH_DEVICE=cuda`.
 
 use anyhow::{Context, Result};
-use opsmith::{Device, Generator, TensorOps};
+use opsmith::{Generator, TensorOps};
 use opsmith_examples::classifier::{Network, Sgd};
-use opsmith_examples::digits;
+use opsmith_examples::{device_of_environment, digits};
 use opsmith_profile::{Group, ProfileOptions, Profiler, range};
 
 fn main() -> Result<()> {
     let file = std::env::args().nth(1).context("name the file to write, such as work.profile.json")?;
+    let device = device_of_environment()?;
     let (training, _) = digits::load(1)?;
     let generator = Generator::new(1);
-    let network = Network::new(&generator, Device::CPU)?;
+    let network = Network::new(&generator, device)?;
     let mut optimizer = Sgd::new(network.parameters(), 0.05, 0.9)?;
-    let batch = training.select(&generator.permutation(training.len())[..256])?;
+    let batch = training.select(&generator.permutation(training.len())[..256])?.to_device(device)?;
 
     // Three steps to warm up, then two that are recorded.
     let options = ProfileOptions::new().name("digits").limits(true).schedule(0, 3, 2);

@@ -156,9 +156,29 @@ pub fn addmm_activation(
     use_gelu: bool,
     out: DeviceViewMut<'_>,
 ) -> Result<()> {
-    let activation = Some(if use_gelu { Activation::TanhGelu } else { Activation::Relu });
+    let activation = Some(activation(use_gelu));
     let sum = Sum { activation, ..Sum::with_bias(&self_, out.sizes(), beta, alpha)? };
     products(&mat1, &mat2, &sum, &out)
+}
+
+fn activation(use_gelu: bool) -> Activation {
+    if use_gelu { Activation::TanhGelu } else { Activation::Relu }
+}
+
+/// [`mm`], then `relu` of each element, or `gelu` in its approximation by `tanh`.
+///
+/// By the vendor's library (cuBLASLt), in its epilogue, where it is found and takes dtype and layout, else by `product.cuh`.
+///
+/// # Errors
+/// As [`mm`].
+pub fn mm_activation(
+    self_: DeviceView<'_>,
+    mat2: DeviceView<'_>,
+    use_gelu: bool,
+    out: DeviceViewMut<'_>,
+) -> Result<()> {
+    let sum = Sum { activation: Some(activation(use_gelu)), ..Sum::PLAIN };
+    products(&self_, &mat2, &sum, &out)
 }
 
 /// [`addmm`] for stacks of matrices.

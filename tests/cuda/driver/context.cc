@@ -16,9 +16,28 @@ long setting(const char *name, long otherwise) {
   return text ? atol(text) : otherwise;
 }
 
-int device_count() {
+// Those of a list of numbers, up to the first one that no device has.
+static int visible_of(const char *list, int devices) {
+  int visible = 0;
+  for (char *end = nullptr; visible < devices; list = end + 1) {
+    const long number = strtol(list, &end, 10);
+    if (end == list || number < 0 || number >= devices) break;
+    ++visible;
+    if (*end != ',') break;
+  }
+  return visible;
+}
+
+static int count_devices() {
   const long count = setting("STANDIN_DEVICES", 1);
-  return count < 0 ? 0 : count > kMostDevices ? kMostDevices : static_cast<int>(count);
+  const int devices = count < 0 ? 0 : count > kMostDevices ? kMostDevices : static_cast<int>(count);
+  const char *list = getenv("CUDA_VISIBLE_DEVICES");
+  return list ? visible_of(list, devices) : devices;
+}
+
+int device_count() {
+  static const int count = count_devices();
+  return count;
 }
 
 int current_ordinal() { return entered.back()->device; }

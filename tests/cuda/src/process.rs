@@ -16,8 +16,8 @@ pub const PART: &str = "OPSMITH_CUDA_PART";
 /// A name and the work of a process.
 pub type Part = (&'static str, fn());
 
-/// Variables that would change a process: files of libraries, checks of custom kernels, waits.
-const CHANGING: [&str; 7] = [
+/// Variables that would change a process: files of libraries, checks of custom kernels, waits, hidden devices.
+const CHANGING: [&str; 8] = [
     "OPSMITH_NVRTC",
     "OPSMITH_CUBLASLT",
     "OPSMITH_CUFFT",
@@ -25,6 +25,7 @@ const CHANGING: [&str; 7] = [
     "OPSMITH_CHECK",
     "OPSMITH_AOT_SANDBOX",
     "OPSMITH_CUDA_SYNC",
+    "CUDA_VISIBLE_DEVICES",
 ];
 
 /// Whether processes find the libraries of a real device.

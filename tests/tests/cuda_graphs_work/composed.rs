@@ -54,15 +54,21 @@ pub fn composed() {
         let kernels = opsmith::cuda::loaded_kernels(0).unwrap();
         assert!(rows != 5 || kernels.iter().all(|kernel| !kernel.name.contains("loop.cuh")), "{kernels:?}");
         let expected = separate.run(&inputs).unwrap();
-        assert_eq!(found[0].shape(), expected[0].shape());
-        let difference = found[0].sub(&expected[0]).unwrap().abs().unwrap().max().unwrap();
-        let largest = expected[0].abs().unwrap().max().unwrap();
-        let (difference, largest) = (difference.item().unwrap().to_f64(), largest.item().unwrap().to_f64());
-        assert!(difference <= 2e-6 * largest, "{difference} of {largest}");
+        agree(&found[0], &expected[0]);
     }
+    without_bias();
     exact();
     others();
     saved(&graph);
+}
+
+#[track_caller]
+fn agree(found: &Tensor, expected: &Tensor) {
+    assert_eq!(found.shape(), expected.shape());
+    let difference = found.sub(expected).unwrap().abs().unwrap().max().unwrap();
+    let largest = expected.abs().unwrap().max().unwrap();
+    let (difference, largest) = (difference.item().unwrap().to_f64(), largest.item().unwrap().to_f64());
+    assert!(difference <= 2e-6 * largest, "{difference} of {largest}");
 }
 
 /// With `relu` nothing is rounded on the way, so bits are those of separate calls.
@@ -75,13 +81,31 @@ fn exact() {
     assert_eq!(all_bits(&graph.run(&inputs).unwrap()), all_bits(&function(&inputs).unwrap()));
 }
 
+/// A layer without a bias, and a product of matrices.
+fn without_bias() {
+    let layers = |x: &[Tensor]| {
+        let hidden = opsmith::linear(&x[0], &x[1])?.gelu_with(GeluOptions::new().approximate("tanh"))?;
+        Ok(vec![hidden.reshape([-1, 24])?.mm(&x[3])?.relu()?])
+    };
+    let inputs = inputs(5);
+    let traced = Graph::trace(layers, &inputs).unwrap();
+    let separate = traced.optimize(&Passes::all());
+    assert_eq!(calls(&separate), ["mm", "gelu", "mm", "relu"], "{}", separate.describe());
+    let graph = with_pass(&traced);
+    assert_eq!(calls(&graph), ["_mm_activation"; 2], "{}", graph.describe());
+    let before = requests();
+    let found = graph.run(&inputs).unwrap();
+    assert_eq!(requests() - before, 2);
+    agree(&found[0], &separate.run(&inputs).unwrap()[0]);
+}
+
 /// Calls that are not the composition, or whose results are needed, stay.
 fn others() {
     type Function = fn(&[Tensor]) -> Result<Vec<Tensor>>;
     let functions: [(Function, &[&str]); 6] = [
         // Another form of the activation.
         (|x| Ok(vec![x[0].addmm(&x[0], &x[1])?.gelu()?]), &["addmm", "gelu"]),
-        (|x| Ok(vec![x[0].mm(&x[1])?.relu()?]), &["mm", "relu"]),
+        (|x| Ok(vec![x[0].mm(&x[1])?.gelu()?]), &["mm", "gelu"]),
         // The product is needed.
         (
             |x| {

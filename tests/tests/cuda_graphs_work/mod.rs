@@ -3,6 +3,7 @@
 pub mod composed;
 pub mod fused;
 pub mod recorded;
+pub mod regions;
 
 use opsmith::{DType, Device, Generator, Result, Tensor, TensorOps};
 use opsmith_graph::{Graph, Pass, Passes};

@@ -61,6 +61,18 @@ fn every_form_agrees_with_the_host() {
     done("forms");
 }
 
+/// Threads, and blocks, that run in another order between waits: a barrier that is missing shows.
+#[test]
+fn the_order_of_threads_changes_no_result() {
+    if process::on_device() {
+        println!("not run: a device has its own order");
+        return;
+    }
+    for order in ["reversed", "random:3"] {
+        done_with("forms", &[("STANDIN_ORDER", order)]);
+    }
+}
+
 /// All dtypes, for the texts of all kernels too (`scripts/cuda-images`).
 #[test]
 #[ignore = "compiles each kernel for every dtype: minutes; `scripts/cuda-images` calls it"]
@@ -116,7 +128,7 @@ fn operators_run_from_an_archive_without_a_compiler() {
 /// Without libraries of the vendor, products, transforms and convolutions are computed by kernels of our own.
 #[test]
 fn work_without_libraries_agrees_with_the_host() {
-    let alone = "convolution,convolution_backward,conv2d,_fft_r2c,_fft_c2r,_fft_c2c,mm,bmm,addmm,_addmm_activation,baddbmm,addbmm,mv,addmv,dot,linear,matmul,einsum,lstm,gru";
+    let alone = "convolution,convolution_backward,conv2d,_fft_r2c,_fft_c2r,_fft_c2c,mm,bmm,addmm,_addmm_activation,_mm_activation,baddbmm,addbmm,mv,addmv,dot,linear,matmul,einsum,lstm,gru";
     let alone =
         [("OPSMITH_CUDA_LIBRARIES", "off"), ("OPSMITH_OPERATORS", alone), ("OPSMITH_CUDA_EVERY", "1")];
     for part in ["forms", "gradients"] {

@@ -1,6 +1,6 @@
 //! Support of operators by feature: backends, dtypes, gradients, forms, tests.
 //!
-//! In: a model, and the operators that tests name. Out: [`Coverage`], a row for each operator and backend. A
+//! In: a model, the operators that tests name, and results of a test run. Out: [`Coverage`], a row for each operator and backend. A
 //! composition supports the dtypes that every operator it calls supports, and is differentiable if they are; this
 //! understates compositions with conversions between calls.
 
@@ -12,6 +12,8 @@ use serde::Serialize;
 use opsmith_codegen::analysis::gradients::{gradients_flow, second_order_refusal, tangent_refusal};
 use opsmith_codegen::model::expr::{Expr, ExprKind};
 use opsmith_codegen::model::{Element, GradientSource, Model, Op};
+
+use crate::results::{Outcome, Results};
 
 /// Facts about all operators.
 #[derive(Clone, Debug, Serialize)]
@@ -49,6 +51,9 @@ pub struct CoverageRow {
     pub sampled: bool,
     /// Whether a test's text names it, independent of the test's assertions.
     pub named: bool,
+    /// Checks that passed on this backend in a test run, of all that ran; none without results of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<Share>,
 }
 
 /// Shares for one backend.
@@ -76,6 +81,9 @@ pub struct Totals {
     pub named: Share,
     /// Operators with samples or named by a test, of all.
     pub tested: Share,
+    /// Operators whose checks all passed in a test run, of those that it ran; none without results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<Share>,
 }
 
 /// A part of a whole.
@@ -113,6 +121,31 @@ pub fn coverage(model: &Model, is_named: &dyn Fn(&Op) -> bool) -> Coverage {
     Coverage { rows, totals }
 }
 
+impl Coverage {
+    /// Adds the outcomes of a test run. A backend's are recorded under its name, or under that with its device's: `CUDA (stand-in)`.
+    pub fn add_runs(&mut self, results: &Results) {
+        for row in &mut self.rows {
+            let is_of_row = |name: &str| {
+                let rest = name.strip_prefix(row.backend);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
+            };
+            let mut runs = Share::default();
+            let cells = results.operator(&row.op).into_iter().flat_map(|operator| &operator.cells);
+            for cell in cells.filter(|cell| is_of_row(&cell.backend)) {
+                runs.have += usize::from(matches!(cell.outcome, Outcome::Passed(_)));
+                runs.of += usize::from(!matches!(cell.outcome, Outcome::Skipped(_)));
+            }
+            row.runs = Some(runs);
+        }
+        for totals in &mut self.totals {
+            let rows = self.rows.iter().filter(|row| row.backend == totals.backend);
+            let ran: Vec<Share> = rows.filter_map(|row| row.runs).filter(|runs| runs.of > 0).collect();
+            let have = ran.iter().filter(|runs| runs.have == runs.of).count();
+            totals.runs = Some(Share { have, of: ran.len() });
+        }
+    }
+}
+
 fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool, has_gradients: bool) -> CoverageRow {
     let forward = asked.dtypes(op, backend);
     let source = op.gradient_source();
@@ -145,6 +178,7 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool, has_gradie
         out: op.forms.out.is_some(),
         sampled: !op.samples.is_empty(),
         named,
+        runs: None,
     }
 }
 
@@ -231,5 +265,6 @@ fn totals(backend: &'static str, rows: &[CoverageRow]) -> Totals {
         sampled: share(&all, &|row| row.sampled),
         named: share(&all, &|row| row.named),
         tested: share(&all, &|row| row.sampled || row.named),
+        runs: None,
     }
 }

@@ -12,6 +12,7 @@ pub const PARTS: &[Part] = &[
     ("old_driver", old_driver),
     ("incomplete_driver", incomplete_driver),
     ("no_device", no_device),
+    ("hidden", hidden),
     ("stub", stub),
     ("mismatch", mismatch),
     ("facts", facts),
@@ -44,6 +45,14 @@ fn without_devices() {
     finished("no_device", &STAND_INS, &[("STANDIN_INIT", "100"), ("CUDA_VISIBLE_DEVICES", "7")]);
     finished("stub", &STAND_INS, &[("STANDIN_INIT", "34")]);
     finished("mismatch", &STAND_INS, &[("STANDIN_INIT", "803")]);
+}
+
+/// A device that a program used before is no longer in `CUDA_VISIBLE_DEVICES`.
+#[test]
+fn with_hidden_devices() {
+    finished("hidden", &STAND_INS, &[("STANDIN_DEVICES", "3"), ("CUDA_VISIBLE_DEVICES", "2")]);
+    finished("hidden", &STAND_INS, &[("STANDIN_DEVICES", "3"), ("CUDA_VISIBLE_DEVICES", "2,7,1")]);
+    finished("no_device", &STAND_INS, &[("STANDIN_DEVICES", "3"), ("CUDA_VISIBLE_DEVICES", "7")]);
 }
 
 #[test]
@@ -107,6 +116,20 @@ fn no_device() {
     let texts = ["the CUDA driver finds no device (CUDA_VISIBLE_DEVICES is `7`)", "nvidia-smi"];
     says(device_count(), &texts);
     says(DeviceMemory::new(DEVICE, 1).map(|_| ()), &texts);
+}
+
+fn hidden() {
+    assert_eq!(device_count().unwrap(), 1);
+    let listed = std::env::var("CUDA_VISIBLE_DEVICES").unwrap();
+    let texts = [
+        &format!("there is no device cuda:1: the only one is cuda:0 (CUDA_VISIBLE_DEVICES is `{listed}`)"),
+        "CUDA_VISIBLE_DEVICES selects the devices that a program sees",
+    ];
+    let error = says(properties(1), &texts);
+    assert_eq!(error.kind(), ErrorKind::Device);
+    says(DeviceMemory::new(Device::cuda(1), 1).map(|_| ()), &texts);
+    says(Tensor::of(&[1.0f32]).to_device(Device::cuda(1)).map(|_| ()), &texts);
+    assert_eq!(download(&upload(DEVICE, &[1, 2]), 2).unwrap(), [1, 2]);
 }
 
 fn stub() {

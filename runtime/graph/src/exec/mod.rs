@@ -26,7 +26,7 @@ use opsmith_runtime::tensor::Tensor;
 
 use crate::ir::{Graph, RunState, ShapeConstant, SymbolSource, TensorId};
 use crate::plan::bind::bind;
-use crate::plan::{Plan, Step, StepArg, StepKind};
+use crate::plan::{Plan, Step, StepArg, StepKind, StepList};
 use crate::show::table::counted;
 
 use executable::Executable;
@@ -259,12 +259,21 @@ fn run_levels(
 
 #[inline(always)]
 fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
-    if step.kind.is_plain() { run_plain(step, tensors, lists) } else { run_structured(step, tensors, lists) }
+    if step.kind.is_plain() {
+        run_plain(step, tensors, lists)
+    } else {
+        run_structured(step, tensors, lists, &mut |list, tensors| run_all(&list.steps, tensors, lists))
+    }
 }
 
-/// Runs a group of calls, or a step with regions.
+/// Runs a group of calls, or a step with regions, whose lists are run by a function.
 #[inline(never)]
-fn run_structured(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
+fn run_structured(
+    step: &Step,
+    tensors: &mut Vec<Tensor>,
+    lists: &[Value],
+    run_list: &mut dyn FnMut(&StepList, &mut Vec<Tensor>) -> Result<()>,
+) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { .. } | StepKind::Copy | StepKind::Add | StepKind::Chain(_) => {
             run_plain(step, tensors, lists)
@@ -273,14 +282,14 @@ fn run_structured(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Re
         StepKind::Cond { branches } => {
             let [StepArg::Tensor(predicate)] = &*step.args else { return Err(malformed(step)) };
             let chosen = if truth(&tensors[predicate.index()])? { 0 } else { 1 };
-            run_all(&branches[chosen], tensors, lists)
+            run_list(&branches[chosen], tensors)
         }
         StepKind::While { condition, predicate, body } => loop {
-            run_all(condition, tensors, lists)?;
+            run_list(condition, tensors)?;
             if !truth(&tensors[predicate.index()])? {
                 return Ok(());
             }
-            run_all(body, tensors, lists)?;
+            run_list(body, tensors)?;
         },
         StepKind::Scan { length, moving, body } => {
             let mut result = Ok(());

@@ -1,25 +1,27 @@
 //! Recorded runs: stretches of a plan's steps on devices, each submitted as a whole.
 //!
-//! In: a plan that ran at these addresses before, so that its kernels are compiled. Out: its stretches, recorded by the backend in
-//! one pass and replayed from then on, with the other steps between them. Addresses of inputs and outputs are inside the recorded
-//! work: a run at others is one of single launches, and is recorded when they come again. A step that cannot be recorded has a
-//! reason, which [`Graph::replays`] reports.
+//! In: a plan that ran at these addresses before, so that its kernels are compiled. Out: its stretches, recorded by the backend and
+//! replayed from then on, with the other steps between them. Addresses of inputs and outputs are inside the recorded work: a run at
+//! others is one of single launches, and is recorded when they come again. Stretches of a branch or a loop's body are recorded when
+//! it runs again. A step that cannot be recorded has a reason, which [`Graph::replays`] reports.
 
 use std::fmt;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use opsmith_runtime::arg::Value;
 use opsmith_runtime::backend::{Capture, DeviceMemory, Recording, Work};
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals;
 use opsmith_runtime::storage::Storage;
+use opsmith_runtime::tensor::Tensor;
 
 use super::executable::Executable;
-use super::{run_all, run_step};
+use super::{run_plain, run_step, run_structured};
 use crate::ir::{Graph, TensorId};
-use crate::plan::Plan;
-use crate::plan::records::{Addresses, Stretch};
+use crate::plan::records::{Addresses, Record, Records, Stretch};
+use crate::plan::{External, Plan, Step};
 use crate::show::table::counted;
 
 /// The runs of a graph on devices.
@@ -29,7 +31,7 @@ pub struct Replays {
     pub recorded: u64,
     /// Requests that replayed one.
     pub replayed: u64,
-    /// Steps that were launched alone.
+    /// Steps that were launched alone; those inside a branch or a loop are one.
     pub launched: u64,
     /// The reasons why steps are not recorded, each once.
     pub reasons: Vec<String>,
@@ -102,49 +104,23 @@ impl Plan {
         for reason in &self.records.reasons {
             counts.refuse(reason);
         }
-        let stretches = self.records.stretches.iter().map(|stretch| stretch.steps.len() as u64).sum::<u64>();
-        let position =
-            if stretches == 0 || internals::is_listening() { None } else { self.records_for_run(counts) };
-        let Some(position) = position else {
-            counts.launched.fetch_add(self.records.alone + stretches, Ordering::Relaxed);
-            return self.launch();
+        let all = &self.records.stretches;
+        let position = if all.is_empty() || internals::is_listening() {
+            None
+        } else {
+            let addresses = self.addresses();
+            self.records.position(addresses)
         };
         counts.launched.fetch_add(self.records.alone, Ordering::Relaxed);
-        counts.replayed.fetch_add(self.records.stretches.len() as u64, Ordering::Relaxed);
-        let mut next = 0;
-        for number in 0..self.records.stretches.len() {
-            let Stretch { device, steps } = self.records.stretches[number].clone();
-            run_all(&self.steps[next..steps.start], &mut self.tensors, &self.list_values)?;
-            self.replay(device, position, number)?;
-            next = steps.end;
-        }
-        run_all(&self.steps[next..], &mut self.tensors, &self.list_values)
-    }
-
-    /// The position of the records for this run's addresses, which are made if a run had them before.
-    fn records_for_run(&mut self, counts: &Counts) -> Option<usize> {
-        let addresses = self.addresses();
-        let known = self.records.find(&addresses);
-        if known.is_some() || !self.records.came_before(&addresses) {
-            return known;
-        }
-        let mut captures = Vec::new();
-        while let Some(stretch) = self.records.stretches.get(captures.len()).cloned() {
-            // Another thread may use an operand just now, so one failure says little.
-            let recorded =
-                self.record(&stretch).or_else(|_| self.record(&stretch)).or_else(|_| self.record(&stretch));
-            match recorded {
-                Ok(capture) => captures.push(capture),
-                Err((step, error)) => {
-                    let reason = error.to_string();
-                    let reason = reason.lines().next().unwrap_or_default().to_owned();
-                    counts.refuse(&reason);
-                    self.records.divide(captures.len(), step, reason);
-                }
-            }
-        }
-        counts.recorded.fetch_add(captures.len() as u64, Ordering::Relaxed);
-        (!captures.is_empty()).then(|| self.records.keep(addresses, captures))
+        let Some(position) = position else {
+            let stretches = self.records.stretches.iter().filter(|stretch| stretch.list == 0);
+            let steps = stretches.map(|stretch| stretch.steps.len() as u64).sum();
+            counts.launched.fetch_add(steps, Ordering::Relaxed);
+            return self.launch();
+        };
+        let Plan { steps, tensors, inputs, results, reads, writes, list_values, records, .. } = self;
+        let memory = Memory { outside: [inputs, results], inside: [reads, writes] };
+        Replay { position, memory, lists: list_values, records, counts }.run(0, steps, tensors)
     }
 
     /// The addresses that change from run to run.
@@ -152,40 +128,125 @@ impl Plan {
         let outside = self.inputs.iter().chain(&self.results);
         outside.map(|outside| self.tensors[outside.root.index()].data_ptr().addr()).collect()
     }
+}
+
+/// The memory of a plan, apart from its arenas.
+#[derive(Clone, Copy)]
+struct Memory<'a> {
+    outside: [&'a [External]; 2],
+    inside: [&'a [TensorId]; 2],
+}
+
+/// A run with records.
+struct Replay<'a> {
+    /// The position of the records for this run's addresses.
+    position: usize,
+    memory: Memory<'a>,
+    lists: &'a [Value],
+    records: &'a mut Records,
+    counts: &'a Counts,
+}
+
+impl Replay<'_> {
+    /// Runs the steps of a list.
+    fn run(&mut self, list: usize, steps: &[Step], tensors: &mut Vec<Tensor>) -> Result<()> {
+        let (mut next, mut from) = (0, 0);
+        // The stretches of lists inside have higher numbers, so that this list's keep theirs.
+        while let Some(number) = self.records.next(list, from) {
+            let stretch = self.records.stretches[number].clone();
+            self.launch(&steps[next..stretch.steps.start], tensors)?;
+            next = stretch.steps.start;
+            from = number;
+            if matches!(self.records.record(self.position, number), Record::Ready)
+                && let Err((step, error)) = self.make(number, &stretch, steps, tensors)
+            {
+                let reason = error.to_string();
+                let reason = reason.lines().next().unwrap_or_default().to_owned();
+                self.counts.refuse(&reason);
+                self.records.divide(number, step, reason);
+                continue;
+            }
+            next = stretch.steps.end;
+            from = number + 1;
+            if let Record::Made(_) = self.records.record(self.position, number) {
+                self.replay(number, stretch.device, tensors)?;
+            } else {
+                self.launch(&steps[stretch.steps], tensors)?;
+                *self.records.record(self.position, number) = Record::Ready;
+            }
+        }
+        self.launch(&steps[next..], tensors)
+    }
+
+    /// Runs steps outside of stretches, or for the first time.
+    fn launch(&mut self, steps: &[Step], tensors: &mut Vec<Tensor>) -> Result<()> {
+        let lists = self.lists;
+        steps.iter().try_for_each(|step| {
+            if step.kind.is_plain() {
+                return run_plain(step, tensors, lists);
+            }
+            run_structured(step, tensors, lists, &mut |list, tensors| {
+                self.run(list.number, &list.steps, tensors)
+            })
+        })
+    }
 
     /// The memory of a device that the steps use, each once.
-    fn memories(&self, device: Device) -> impl Iterator<Item = &DeviceMemory> {
-        let outside = self.inputs.iter().chain(&self.results).map(|outside| outside.root);
-        let inside = self.reads.iter().chain(&self.writes).chain(&self.records.arenas).copied();
-        let memories = outside.chain(inside).map(|id: TensorId| self.tensors[id.index()].storage());
+    fn memories<'t>(&self, device: Device, tensors: &'t [Tensor]) -> impl Iterator<Item = &'t DeviceMemory> {
+        let Memory { outside: [inputs, results], inside: [reads, writes] } = self.memory;
+        let outside = inputs.iter().chain(results).map(|outside| outside.root);
+        let inside = reads.iter().chain(writes).chain(&self.records.arenas).copied();
+        let memories = outside.chain(inside).map(|id: TensorId| tensors[id.index()].storage());
         memories.filter_map(Storage::device_memory).filter(move |memory| memory.device() == device)
     }
 
-    fn follow(&self, device: Device, work: &Work) -> Result<()> {
-        self.memories(device).try_for_each(|memory| work.follow(memory.last_use()))
+    fn follow(&self, device: Device, tensors: &[Tensor], work: &Work) -> Result<()> {
+        self.memories(device, tensors).try_for_each(|memory| work.follow(memory.last_use()))
     }
 
-    /// The record of a stretch; an error has the step that cannot be in one, or none if it is of the whole. Nothing runs.
-    fn record(&mut self, stretch: &Stretch) -> Result<Capture, (Option<usize>, Error)> {
-        let Stretch { device, steps } = stretch;
+    /// Makes the record of a stretch; an error has the step that cannot be in one, or none if it is of the whole. Nothing runs.
+    fn make(
+        &mut self,
+        number: usize,
+        stretch: &Stretch,
+        steps: &[Step],
+        tensors: &mut Vec<Tensor>,
+    ) -> Result<(), (Option<usize>, Error)> {
+        // Another thread may use an operand just now, so one failure says little.
+        let mut again = || self.capture(stretch, steps, tensors);
+        let capture = again().or_else(|_| again()).or_else(|_| again())?;
+        *self.records.record(self.position, number) = Record::Made(capture);
+        self.counts.recorded.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn capture(
+        &self,
+        stretch: &Stretch,
+        steps: &[Step],
+        tensors: &mut Vec<Tensor>,
+    ) -> Result<Capture, (Option<usize>, Error)> {
+        let Stretch { device, steps: range, .. } = stretch;
         let of_all = |error: Error| (None, error);
         let work = Work::on(*device).map_err(of_all)?;
         // Work of other threads comes before the record, of which it cannot be a part.
-        self.follow(*device, &work).map_err(of_all)?;
+        self.follow(*device, tensors, &work).map_err(of_all)?;
         let recording = Recording::begin(&work).map_err(of_all)?;
-        for (number, step) in steps.clone().zip(&self.steps[steps.clone()]) {
-            run_step(step, &mut self.tensors, &self.list_values).map_err(|error| (Some(number), error))?;
+        for (number, step) in range.clone().zip(&steps[range.clone()]) {
+            run_step(step, tensors, self.lists).map_err(|error| (Some(number), error))?;
         }
         recording.end().map_err(of_all)
     }
 
-    fn replay(&self, device: Device, position: usize, stretch: usize) -> Result<()> {
+    fn replay(&mut self, stretch: usize, device: Device, tensors: &[Tensor]) -> Result<()> {
         let work = Work::on(device)?;
-        self.follow(device, &work)?;
+        self.follow(device, tensors, &work)?;
+        let Record::Made(capture) = self.records.record(self.position, stretch) else { return Ok(()) };
+        self.counts.replayed.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the record accesses the memory of the plan and that at the addresses for which it was made, which are those of
         // this run's inputs and outputs; the run has borrowed them, and notes their use.
-        let replayed = unsafe { self.records.capture(position, stretch).replay(&work) };
-        let noted = self.memories(device).try_for_each(|memory| memory.note_use(&work));
+        let replayed = unsafe { capture.replay(&work) };
+        let noted = self.memories(device, tensors).try_for_each(|memory| memory.note_use(&work));
         replayed.and(noted)
     }
 }

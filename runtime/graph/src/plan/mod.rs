@@ -42,7 +42,7 @@ use fusion::{Fusion, Group};
 use liveness::{BufferAssignment, BufferLocation};
 use records::Records;
 use schedule::levels;
-pub(crate) use step::{FEW_ARGS, FusedKernel, Step, StepArg, StepKind};
+pub(crate) use step::{FEW_ARGS, FusedKernel, Step, StepArg, StepKind, StepList};
 
 /// A graph at known sizes, ready to run.
 pub(crate) struct Plan {
@@ -99,6 +99,7 @@ impl Plan {
         let mut builder = Builder {
             graph,
             bound,
+            step_lists: 1,
             plan: Plan {
                 tensors: Vec::new(),
                 steps: Vec::new(),
@@ -136,6 +137,8 @@ impl Plan {
 struct Builder<'a> {
     graph: &'a Graph,
     bound: &'a Bound,
+    /// Number of step lists so far.
+    step_lists: usize,
     plan: Plan,
 }
 
@@ -286,8 +289,10 @@ impl Builder<'_> {
         Ok(steps)
     }
 
-    fn region(&mut self, region: &Region) -> Result<Vec<Step>> {
-        self.steps(&region.nodes)
+    fn region(&mut self, region: &Region) -> Result<StepList> {
+        let number = self.step_lists;
+        self.step_lists += 1;
+        Ok(StepList { number, steps: self.steps(&region.nodes)? })
     }
 
     /// Whether a call has integer tensors that its kernel checks even if the results are empty.
@@ -349,7 +354,7 @@ impl Builder<'_> {
                     .iter()
                     .map(|moving| Ok((moving.tensor, number(&moving.step)?)))
                     .collect::<Result<_>>()?,
-                body: self.region(body)?,
+                body: self.steps(&body.nodes)?,
             },
         };
         let args = node.args.iter().map(|arg| self.argument(arg)).collect::<Result<_>>()?;

@@ -23,6 +23,13 @@ pub(crate) struct Step {
     pub site: Site,
 }
 
+/// The steps of a branch, a loop's condition or its body, which lie at the same addresses each time.
+pub(crate) struct StepList {
+    /// Its number in the plan, larger than that of the list around it. The plan's own steps have the number 0.
+    pub number: usize,
+    pub steps: Vec<Step>,
+}
+
 pub(crate) enum StepKind {
     Kernel {
         kernel: Kernel,
@@ -36,12 +43,12 @@ pub(crate) enum StepKind {
     Copy,
     Add,
     Cond {
-        branches: [Vec<Step>; 2],
+        branches: [StepList; 2],
     },
     While {
-        condition: Vec<Step>,
+        condition: StepList,
         predicate: TensorId,
-        body: Vec<Step>,
+        body: StepList,
     },
     Scan {
         length: i64,
