@@ -19,10 +19,10 @@ framework's sources, which call it. Its README.md says how to build and use it.
 
 Examples:
   opsmith bridge torch my_ops/ops.yaml -o my_ops_torch
-      All operators of the spec that PyTorch can have.
+      All operators of the spec that a framework can have, for PyTorch.
   opsmith bridge torch my_ops/ops.yaml softclip mirror -o my_ops_torch
       Two of them.
-  opsmith bridge torch --stock gelu layer_norm -o stock_torch
+  opsmith bridge jax --stock gelu layer_norm -o stock_jax
       Operators of opsmith itself.
 
 Exit status: 0, 1 if the spec has mistakes, 2 if an operator cannot be one of the framework's, or the folder is in use.")]
@@ -53,12 +53,14 @@ pub struct Arguments {
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum FrameworkName {
     Torch,
+    Jax,
 }
 
 impl From<FrameworkName> for Framework {
     fn from(name: FrameworkName) -> Framework {
         match name {
             FrameworkName::Torch => Framework::Torch,
+            FrameworkName::Jax => Framework::Jax,
         }
     }
 }

@@ -13,9 +13,11 @@ mod operators;
 mod outputs;
 pub mod structures;
 
-pub use derivative::{Lists, gradients, is_recorded_from_results, pull, recorded, second, track};
+pub use derivative::{Given, Lists, gradients, is_recorded_from_results, pull, recorded, second, track};
 pub use memory::{over, over_on};
-pub use operators::{facts, refusal};
+pub use operators::{facts, refusal, spelling};
+
+pub use opsmith_core::abi::element;
 
 use std::collections::HashMap;
 use std::ffi::CString;

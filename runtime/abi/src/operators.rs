@@ -101,7 +101,7 @@ pub unsafe fn definition(op: *const Operator) -> Outcome<&'static OpDef> {
 }
 
 /// The type of an argument as signatures write it.
-fn spelling(def: &ArgDef) -> String {
+pub fn spelling(def: &ArgDef) -> String {
     let plain = match def.ty.kind {
         ArgKind::Ints(Some(length)) => format!("int[{length}]"),
         ArgKind::Bools(Some(length)) => format!("bool[{length}]"),

@@ -6,14 +6,15 @@
 mod chosen;
 mod facts;
 mod header;
+mod jax;
 mod torch;
 
 use std::path::Path;
 
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
 use opsmith_codegen::model::Model;
 
-use crate::scaffold::{Dependencies, FileChange, Refusal, is_package_name};
+use crate::scaffold::{Dependencies, FileChange, Refusal, is_package_name, render};
 pub use chosen::{Chosen, LeftOut};
 pub use facts::refusal;
 pub use header::header;
@@ -23,6 +24,8 @@ pub use header::header;
 pub enum Framework {
     /// PyTorch.
     Torch,
+    /// JAX.
+    Jax,
 }
 
 /// The crate that has a library of operators.
@@ -89,25 +92,30 @@ pub fn folder(
         operators => chosen.operators.iter().map(|place| model.ops[*place].name.clone()).collect::<Vec<_>>(),
     };
     let mut files = vec![("opsmith_abi.h".to_owned(), header())];
-    for (path, template) in KERNELS {
-        files.push((path.to_owned(), render(template, shared.clone())?));
-    }
+    files.extend(render_all(&KERNELS, &name, &shared)?);
     files.extend(match framework {
         Framework::Torch => torch::files(model, chosen, &name, &shared)?,
+        Framework::Jax => jax::files(&name, &shared)?,
     });
     let change = |(path, text)| FileChange { path: folder.join(path), text, exists: false };
     Ok(files.into_iter().map(change).collect())
 }
 
-/// The crate of kernels.
-const KERNELS: [(&str, &str); 2] = [
+/// The crate of kernels, and the files that no repository keeps.
+const KERNELS: [(&str, &str); 3] = [
+    (".gitignore", include_str!("templates/gitignore.j2")),
     ("kernels/Cargo.toml", include_str!("templates/kernels_cargo.toml.j2")),
     ("kernels/src/lib.rs", include_str!("templates/kernels_lib.rs.j2")),
 ];
 
-/// A template with its holes filled.
-fn render(template: &str, context: Value) -> Result<String, Refusal> {
-    let rendered = Environment::new().render_str(template, context);
-    let text = rendered.map_err(|error| format!("a template failed, which is a defect: {error}"))?;
-    Ok(format!("{}\n", text.trim_end()))
+/// Templates with their holes filled; `LIBRARY` in a path is the library.
+fn render_all(
+    templates: &[(&str, &str)],
+    library: &str,
+    context: &Value,
+) -> Result<Vec<(String, String)>, Refusal> {
+    let one = |(path, template): &(&str, &str)| {
+        Ok((path.replace("LIBRARY", library), render(template, context.clone())?))
+    };
+    templates.iter().map(one).collect()
 }

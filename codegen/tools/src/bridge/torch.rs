@@ -5,16 +5,15 @@
 use minijinja::{Value, context};
 use opsmith_codegen::model::{Kind, Model, Op};
 
-use super::{Chosen, render};
+use super::{Chosen, render_all};
 use crate::scaffold::Refusal;
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 5] = [
     ("src/LIBRARY_torch.cpp", include_str!("templates/torch.cpp")),
     ("setup.py", include_str!("templates/torch_setup.py.j2")),
     ("pyproject.toml", include_str!("templates/torch_pyproject.toml.j2")),
     ("LIBRARY_torch/__init__.py", include_str!("templates/torch_init.py.j2")),
     ("README.md", include_str!("templates/torch_readme.md.j2")),
-    (".gitignore", include_str!("templates/gitignore.j2")),
 ];
 
 /// A text as a literal of C++.
@@ -65,8 +64,5 @@ pub fn files(
     };
     let rows: Vec<Value> = chosen.operators.iter().map(row).collect();
     let context = context! { rows, ..shared.clone() };
-    let file = |(path, template): &(&str, &str)| {
-        Ok((path.replace("LIBRARY", library), render(template, context.clone())?))
-    };
-    FILES.iter().map(file).collect()
+    render_all(&FILES, library, &context)
 }

@@ -201,6 +201,9 @@ void for_each_tensor(const IValue *arguments, size_t count, Function &&function)
   }
 }
 
+// An attribute that is an integer. A symbolic one becomes a number, and a compiled program is one for it.
+int64_t integer(const IValue &value) { return value.isSymInt() ? value.toSymInt().guard_int(__FILE__, __LINE__) : value.toInt(); }
+
 // The symbols of a call: sizes that are no numbers.
 struct Symbols {
   std::vector<c10::SymInt> sizes;
@@ -308,9 +311,9 @@ class Values {
     } else if (given.isBool()) {
       made.kind = OPSMITH_BOOL;
       made.as.integer = given.toBool();
-    } else if (given.isInt()) {
+    } else if (given.isInt() || given.isSymInt()) {
       made.kind = OPSMITH_INT;
-      made.as.integer = given.toInt();
+      made.as.integer = integer(given);
     } else if (given.isDouble()) {
       made.kind = OPSMITH_FLOAT;
       made.as.real = given.toDouble();
@@ -352,7 +355,7 @@ class Values {
     } else if (are_reals) {
       reals_.emplace_back();
       for (const IValue &item : items) {
-        reals_.back().push_back(item.isDouble() ? item.toDouble() : static_cast<double>(item.toInt()));
+        reals_.back().push_back(item.isDouble() ? item.toDouble() : static_cast<double>(integer(item)));
       }
       made.kind = OPSMITH_FLOATS;
       made.as.reals = reals_.back().data();
@@ -373,7 +376,7 @@ class Values {
     } else {
       ints_.emplace_back();
       for (const IValue &item : items) {
-        ints_.back().push_back(item.toInt());
+        ints_.back().push_back(integer(item));
       }
       made.kind = OPSMITH_INTS;
       made.as.integers = ints_.back().data();
