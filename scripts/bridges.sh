@@ -10,19 +10,20 @@ root=$PWD
 environment=${BRIDGES_ENVIRONMENT:-$(mktemp -d)}
 [ -n "${BRIDGES_ENVIRONMENT:-}" ] || trap 'rm -rf "$environment"' EXIT
 
-frameworks=(torch jax)
+frameworks=(torch jax tvm-ffi)
 case ${1:-} in
-torch | jax) frameworks=("$1") && shift ;;
+torch | jax | tvm-ffi) frameworks=("$1") && shift ;;
 esac
 
 for framework in "${frameworks[@]}"; do
   [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-  "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest setuptools ninja "$framework"
+  package=${framework/tvm-ffi/apache-tvm-ffi}
+  "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest setuptools ninja "$package"
   folder=$environment/folders/$framework
   rm -rf "$folder"
   cargo run -p opsmith-cli --bin opsmith -- bridge "$framework" examples/custom_op/ops.yaml \
     transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat unsafe_split.Tensor -o "$folder" --opsmith "$root"
   PATH="$environment/bin:$PATH" CARGO_TARGET_DIR="$root/target/bridges" \
     "$environment/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps "$folder"
-  (cd "$environment" && bin/python -m pytest -q --no-header -p no:cacheprovider "$root/python/tests/test_bridge_$framework.py" "$@")
+  (cd "$environment" && bin/python -m pytest -q --no-header -p no:cacheprovider "$root/python/tests/test_bridge_${framework//-/_}.py" "$@")
 done

@@ -54,6 +54,7 @@ pub struct Arguments {
 enum FrameworkName {
     Torch,
     Jax,
+    TvmFfi,
 }
 
 impl From<FrameworkName> for Framework {
@@ -61,6 +62,7 @@ impl From<FrameworkName> for Framework {
         match name {
             FrameworkName::Torch => Framework::Torch,
             FrameworkName::Jax => Framework::Jax,
+            FrameworkName::TvmFfi => Framework::TvmFfi,
         }
     }
 }

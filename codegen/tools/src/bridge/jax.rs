@@ -11,8 +11,8 @@ use crate::scaffold::Refusal;
 
 const FILES: [(&str, &str); 5] = [
     ("src/LIBRARY_jax.cpp", include_str!("templates/jax.cpp")),
-    ("setup.py", include_str!("templates/jax_setup.py.j2")),
-    ("pyproject.toml", include_str!("templates/jax_pyproject.toml.j2")),
+    ("setup.py", include_str!("templates/native_setup.py.j2")),
+    ("pyproject.toml", include_str!("templates/native_pyproject.toml.j2")),
     ("LIBRARY_jax/__init__.py", include_str!("templates/jax_init.py.j2")),
     ("README.md", include_str!("templates/jax_readme.md.j2")),
 ];
@@ -38,6 +38,11 @@ fn dtypes() -> String {
 /// The files, with their paths in the folder.
 pub fn files(library: &str, shared: &Value) -> Result<Vec<(String, String)>, Refusal> {
     let context = context! {
+        framework => "jax",
+        module => "jax",
+        distribution => "jax",
+        includes => "[jax.ffi.include_dir()]",
+        links => "",
         kinds => dictionary(KINDS),
         codes => dictionary(CODES),
         dtypes => dtypes(),

@@ -8,6 +8,7 @@ mod facts;
 mod header;
 mod jax;
 mod torch;
+mod tvm_ffi;
 
 use std::path::Path;
 
@@ -26,6 +27,8 @@ pub enum Framework {
     Torch,
     /// JAX.
     Jax,
+    /// tvm-ffi.
+    TvmFfi,
 }
 
 /// The crate that has a library of operators.
@@ -96,6 +99,7 @@ pub fn folder(
     files.extend(match framework {
         Framework::Torch => torch::files(model, chosen, &name, &shared)?,
         Framework::Jax => jax::files(&name, &shared)?,
+        Framework::TvmFfi => tvm_ffi::files(&name, &shared)?,
     });
     let change = |(path, text)| FileChange { path: folder.join(path), text, exists: false };
     Ok(files.into_iter().map(change).collect())
