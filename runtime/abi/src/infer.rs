@@ -209,6 +209,16 @@ impl Written {
     }
 }
 
+/// Whether a part of a condition is decided by nothing that nodes can say.
+fn is_open(condition: &Condition) -> bool {
+    match condition {
+        Condition::True | Condition::Unknown | Condition::Confirmed(_) => true,
+        Condition::False | Condition::Equal(..) | Condition::Less(..) => false,
+        Condition::Not(inner) => is_open(inner),
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().any(is_open),
+    }
+}
+
 /// Sizes and conditions as nodes, each once.
 struct Writer<'a> {
     context: &'a Context,
@@ -303,18 +313,11 @@ impl Writer<'_> {
                 let (a, b) = (self.size(a)?, self.size(b)?);
                 Some(self.node(NodeKind::Less, a, b))
             }
-            Condition::Not(inner) => match self.condition(inner)? {
-                Some(inner) => Some(self.node(NodeKind::Not, inner, 0)),
-                None => None,
-            },
-            Condition::All(parts) => self.joined(parts, NodeKind::And)?,
             // One part that cannot be checked leaves all open.
-            Condition::Any(parts) => {
-                let open = |part: &Condition| {
-                    matches!(part, Condition::True | Condition::Unknown | Condition::Confirmed(_))
-                };
-                if parts.iter().any(open) { None } else { self.joined(parts, NodeKind::Or)? }
-            }
+            Condition::Not(_) | Condition::Any(_) if is_open(condition) => None,
+            Condition::Not(inner) => self.condition(inner)?.map(|inner| self.node(NodeKind::Not, inner, 0)),
+            Condition::Any(parts) => self.joined(parts, NodeKind::Or)?,
+            Condition::All(parts) => self.joined(parts, NodeKind::And)?,
         })
     }
 

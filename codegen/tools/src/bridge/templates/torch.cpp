@@ -206,12 +206,16 @@ int64_t integer(const IValue &value) { return value.isSymInt() ? value.toSymInt(
 
 // The symbols of a call: sizes that are no numbers.
 struct Symbols {
+  bool are_numbers = false;  // all sizes become numbers, and a compiled program is one for these
   std::vector<c10::SymInt> sizes;
   std::vector<int64_t> examples;
 
   int64_t number(const c10::SymInt &size) {
     if (auto known = size.maybe_as_int()) {
       return *known;
+    }
+    if (are_numbers) {
+      return size.guard_int(__FILE__, __LINE__);
     }
     std::string text = size.toSymNode()->str();
     for (size_t at = 0; at < sizes.size(); ++at) {
@@ -531,10 +535,14 @@ struct Meta : c10::OperatorKernel {
   void operator()(const OperatorHandle &, DispatchKeySet, Stack *stack) {
     const IValue *arguments = stack->data() + stack->size() - entry.count();
     Symbols symbols;
-    Values values(entry, arguments, &symbols);
     const opsmith_inference *found = nullptr;
-    check(api().infer(entry.op, values.data(), values.count(), symbols.examples.data(),
-                      static_cast<int64_t>(symbols.sizes.size()), &found));
+    int code = infer(arguments, symbols, &found);
+    if (code != OPSMITH_OK && !symbols.sizes.empty()) {
+      // Sizes whose formula is not known, or a number of results that depends on a size.
+      symbols = Symbols{true, {}, {}};
+      code = infer(arguments, symbols, &found);
+    }
+    check(code);
     std::unique_ptr<const opsmith_inference, void (*)(const opsmith_inference *)> owner(found, api().release_inference);
     Sizes sizes(*found, symbols);
     std::vector<Tensor> results;
@@ -550,6 +558,13 @@ struct Meta : c10::OperatorKernel {
     torch::jit::drop(*stack, entry.count());
     push(entry, stack, results);
   }
+
+ private:
+  int infer(const IValue *arguments, Symbols &symbols, const opsmith_inference **found) const {
+    Values values(entry, arguments, &symbols);
+    return api().infer(entry.op, values.data(), values.count(), symbols.examples.data(),
+                       static_cast<int64_t>(symbols.sizes.size()), found);
+  }
 };
 
 std::vector<Tensor> tensors_of(const IValue *arguments, size_t count) {
@@ -558,16 +573,14 @@ std::vector<Tensor> tensors_of(const IValue *arguments, size_t count) {
   return found;
 }
 
-bool is_tracked(at::ArrayRef<Tensor> tensors) {
+// Whether a call is recorded: a tensor among its arguments requires a gradient.
+bool is_tracked(const IValue *arguments, size_t count) {
   bool found = false;
-  for (const Tensor &tensor : tensors) {
-    if (!tensor.defined()) {
-      continue;
-    }
+  for_each_tensor(arguments, count, [&](const Tensor &tensor) {
     TORCH_CHECK_NOT_IMPLEMENTED(!tensor._fw_grad(0).defined(),
                                 "the operators of {{ library }} have no derivative in forward mode\n  help: use reverse mode");
     found = found || tensor.requires_grad();
-  }
+  });
   return found && at::GradMode::is_enabled();
 }
 
@@ -751,11 +764,11 @@ struct Autograd : c10::OperatorKernel {
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
     size_t count = entry.count();
     const IValue *arguments = stack->data() + stack->size() - count;
-    std::vector<Tensor> tensors = tensors_of(arguments, count);
-    if (!is_tracked(tensors)) {
+    if (!is_tracked(arguments, count)) {
       run_below(kernel, op, keys, stack);
       return;
     }
+    std::vector<Tensor> tensors = tensors_of(arguments, count);
     auto node = c10::make_intrusive<Backward>(entry, arguments);
     node->set_next_edges(torch::autograd::collect_next_edges(tensors));
     size_t start = stack->size() - count;
@@ -973,11 +986,11 @@ struct PullbackAutograd : c10::OperatorKernel {
     size_t count = entry.count() + Pullback::OWN;
     size_t start = stack->size() - count;
     const IValue *own = stack->data() + start;
-    std::vector<Tensor> tensors = tensors_of(own, count);
-    if (!is_tracked(tensors)) {
+    if (!is_tracked(own, count)) {
       run_below(kernel, op, keys, stack);
       return;
     }
+    std::vector<Tensor> tensors = tensors_of(own, count);
     auto node = c10::make_intrusive<SecondBackward>(entry, own);
     node->skipped = tensors_of(own + 1, 1).size();
     node->set_next_edges(torch::autograd::collect_next_edges(tensors));
