@@ -114,7 +114,13 @@ fn chosen_operators_may_be_those_below_the_spec() {
     ]);
     run.assert_parts(&["operators in the namespace `mine`", "src/opsmith_example_custom_op_jax.cpp"]);
     let package = folder.read("opsmith_example_custom_op_jax/__init__.py");
-    for part in ["    \"laplacian\",\n", "    \"sort\",\n", "    \"add.Tensor\",\n", "\"FLOAT\": 6", "\"float32\": (2, 32)"] {
+    for part in [
+        "    \"laplacian\",\n",
+        "    \"sort\",\n",
+        "    \"add.Tensor\",\n",
+        "\"FLOAT\": 6",
+        "\"float32\": (2, 32)",
+    ] {
         assert!(package.contains(part), "{part}");
     }
     assert!(!package.contains("heat_step"));

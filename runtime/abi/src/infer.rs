@@ -97,9 +97,8 @@ unsafe fn read_all(
                 // SAFETY: as above.
                 let items = unsafe { list(value.payload.tensors, value.count, def.name)? };
                 if def.ty.kind == ArgKind::OptionalTensors {
-                    let one = |item: &*const structures::Tensor| {
-                        (!item.is_null()).then(|| meta(item)).transpose()
-                    };
+                    let one =
+                        |item: &*const structures::Tensor| (!item.is_null()).then(|| meta(item)).transpose();
                     let metas = items.iter().map(one).collect::<Outcome<Vec<_>>>()?;
                     let value = metas.iter().map(|meta| meta.as_ref().map(|_| placeholder()).transpose());
                     let value = Value::OptionalTensors(value.collect::<Outcome<_>>()?);
@@ -174,7 +173,8 @@ impl Written {
         let mut writer = Writer { context, given, nodes: Vec::new(), known: HashMap::new() };
         let is_list = matches!(op.schema.returns, [only] if only.ty.kind == ArgKind::Tensors);
         let visible = if is_list { outputs.outs.len() } else { op.schema.returns.len() - op.hidden };
-        let (mut results, mut sizes, mut guards, mut texts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut results, mut sizes, mut guards, mut texts) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for out in outputs.outs.iter().take(visible) {
             let Some(shape) = out.shape.sizes() else {
                 return Err(Error::graph("the number of dimensions of a result is not known before the run")

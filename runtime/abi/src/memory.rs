@@ -2,8 +2,8 @@
 //!
 //! In: an address and a layout. Out: a tensor that copies nothing.
 
-use opsmith_runtime::storage::Storage;
 use opsmith_runtime::error::Error;
+use opsmith_runtime::storage::Storage;
 use opsmith_runtime::{DType, Device, Layout, Result, Tensor};
 
 /// A tensor over memory that an owner keeps alive.

@@ -116,8 +116,7 @@ impl Outputs {
         };
         let owner = Box::into_raw(Box::new(result)).cast::<c_void>();
         // SAFETY: the caller's promise; from here on the owner is the caller's, unless the function fails.
-        let code: c_int =
-            unsafe { adopt(self.context, index as i64, &raw const described, owner, release) };
+        let code: c_int = unsafe { adopt(self.context, index as i64, &raw const described, owner, release) };
         if code == 0 {
             return Ok(());
         }

@@ -52,8 +52,11 @@ impl Chosen {
                     "there is no operator `{name}`; names are those of entries, such as `add.Tensor` or `add`"
                 ));
             }
-            if let Some(reason) =
-                known.iter().map(|op| refusal(op)).collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().next())
+            if let Some(reason) = known
+                .iter()
+                .map(|op| refusal(op))
+                .collect::<Option<Vec<_>>>()
+                .and_then(|all| all.into_iter().next())
             {
                 return Err(format!("`{name}` cannot be an operator of another framework: {reason}"));
             }

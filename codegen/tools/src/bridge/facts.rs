@@ -31,7 +31,11 @@ pub fn refusal(op: &Op) -> Option<String> {
         is_view: op.body.view.is_some() || shares,
         takes_tensors: op.args.iter().any(|arg| holds_tensors(&arg.ty.kind)),
         is_random: !op.facts.deterministic || op.args.iter().any(|arg| arg.ty.kind == Kind::Generator),
-        read_argument: op.args.iter().find(|arg| arg.value == ValueUse::Required).map(|arg| arg.name.as_str()),
+        read_argument: op
+            .args
+            .iter()
+            .find(|arg| arg.value == ValueUse::Required)
+            .map(|arg| arg.name.as_str()),
         may_lack_results: visible.iter().any(|output| output.ty.optional),
         has_unnamed_sizes: op.facts.tags.iter().any(|tag| tag == DYNAMIC) && !has_run_sizes,
         gives_four_bits: !has_kernels && names_four_bits,
