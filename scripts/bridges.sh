@@ -21,7 +21,7 @@ for framework in "${frameworks[@]}"; do
   "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest setuptools ninja "$package"
   folder=$environment/folders/$framework
   rm -rf "$folder"
-  cargo run -p opsmith-cli --bin opsmith -- bridge "$framework" examples/custom_op/ops.yaml \
+  cargo run --quiet --profile test --bin opsmith -- bridge "$framework" examples/custom_op/ops.yaml \
     transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat unsafe_split.Tensor -o "$folder" --opsmith "$root"
   PATH="$environment/bin:$PATH" CARGO_TARGET_DIR="$root/target/bridges" \
     "$environment/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps "$folder"

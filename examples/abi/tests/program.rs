@@ -17,7 +17,7 @@ fn library() -> PathBuf {
     folder.join(name)
 }
 
-/// Compiles the program and runs it; returns what it printed.
+/// Compiles the program and runs it; returns its output.
 fn compiled_and_run(folder: &Path, compiler: &str, options: &[&str]) -> String {
     _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).unwrap();

@@ -591,7 +591,7 @@ class Kept {
     if (is_read) {
       saved_ = torch::autograd::SavedVariable(tensor, is_result);
     } else {
-      sizes_ = tensor.sym_sizes().vec();
+      sizes_.assign(tensor.sym_sizes().begin(), tensor.sym_sizes().end());
       options_ = tensor.options();
       is_shape_ = true;
     }
@@ -606,7 +606,7 @@ class Kept {
 
  private:
   torch::autograd::SavedVariable saved_;
-  std::vector<c10::SymInt> sizes_;
+  c10::SmallVector<c10::SymInt, 4> sizes_;
   at::TensorOptions options_;
   bool is_shape_ = false;
 };
@@ -615,57 +615,47 @@ class Kept {
 class Arguments {
  public:
   Arguments(const IValue *arguments, size_t count, uint64_t reads) {
+    slots_.reserve(count);
+    kept_.reserve(count);
     for (size_t at = 0; at < count; ++at) {
       bool is_read = at >= 64 || (reads >> at & 1) != 0;
       const IValue &value = arguments[at];
-      values_.push_back(value);
-      std::vector<int64_t> places;
-      auto keep = [&](const IValue &item) {
-        bool is_there = item.isTensor() && item.toTensor().defined();
-        places.push_back(is_there ? static_cast<int64_t>(kept_.size()) : -1);
-        if (is_there) {
-          kept_.emplace_back(item.toTensor(), false, is_read);
-        }
-      };
+      auto start = static_cast<int64_t>(places_.size());
       if (value.isTensor()) {
-        keep(value);
-        values_.back() = IValue();
+        slots_.push_back(Slot{IValue(), Slot::ONE, keep(value, is_read), 1});
       } else if (value.isTensorList() || value.isOptionalTensorList()) {
-        for (const IValue &item : value.toListRef()) {
-          keep(item);
+        auto items = value.toListRef();
+        for (const IValue &item : items) {
+          places_.push_back(keep(item, is_read));
         }
-        is_list_.push_back(true);
-        is_optional_.push_back(value.isOptionalTensorList());
-        places_.push_back(std::move(places));
-        values_.back() = IValue();
-        continue;
+        auto kind = value.isTensorList() ? Slot::LIST : Slot::OPTIONALS;
+        slots_.push_back(Slot{IValue(), kind, start, static_cast<int64_t>(items.size())});
+      } else {
+        slots_.push_back(Slot{value, Slot::PLAIN, 0, 0});
       }
-      is_list_.push_back(false);
-      is_optional_.push_back(false);
-      places_.push_back(std::move(places));
     }
   }
 
   // Pushes the arguments.
   void push(Stack *stack, const c10::intrusive_ptr<torch::autograd::Node> &node) const {
     auto tensor = [&](int64_t place) { return place < 0 ? Tensor() : kept_[place].tensor(node); };
-    for (size_t at = 0; at < values_.size(); ++at) {
-      if (is_optional_[at]) {
-        c10::List<std::optional<Tensor>> list;
-        for (int64_t place : places_[at]) {
-          list.push_back(place < 0 ? std::nullopt : std::make_optional(tensor(place)));
-        }
-        stack->emplace_back(std::move(list));
-      } else if (is_list_[at]) {
+    for (const Slot &slot : slots_) {
+      if (slot.kind == Slot::ONE) {
+        stack->emplace_back(tensor(slot.start));
+      } else if (slot.kind == Slot::LIST) {
         c10::List<Tensor> list;
-        for (int64_t place : places_[at]) {
-          list.push_back(tensor(place));
+        for (int64_t at = slot.start; at < slot.start + slot.count; ++at) {
+          list.push_back(tensor(places_[at]));
         }
         stack->emplace_back(std::move(list));
-      } else if (!places_[at].empty() && places_[at][0] >= 0) {
-        stack->emplace_back(tensor(places_[at][0]));
+      } else if (slot.kind == Slot::OPTIONALS) {
+        c10::List<std::optional<Tensor>> list;
+        for (int64_t at = slot.start; at < slot.start + slot.count; ++at) {
+          list.push_back(places_[at] < 0 ? std::nullopt : std::make_optional(tensor(places_[at])));
+        }
+        stack->emplace_back(std::move(list));
       } else {
-        stack->push_back(values_[at]);
+        stack->push_back(slot.value);
       }
     }
   }
@@ -676,9 +666,25 @@ class Arguments {
   }
 
  private:
-  std::vector<IValue> values_;
-  std::vector<std::vector<int64_t>> places_;
-  std::vector<bool> is_list_, is_optional_;
+  // An argument: a value without tensors, or the place of one kept tensor, or those of a list among `places_`; -1 for an absent one.
+  struct Slot {
+    enum Form { PLAIN, ONE, LIST, OPTIONALS };
+    IValue value;
+    Form kind;
+    int64_t start;
+    int64_t count;
+  };
+
+  int64_t keep(const IValue &item, bool is_read) {
+    if (!item.isTensor() || !item.toTensor().defined()) {
+      return -1;
+    }
+    kept_.emplace_back(item.toTensor(), false, is_read);
+    return static_cast<int64_t>(kept_.size()) - 1;
+  }
+
+  std::vector<Slot> slots_;
+  std::vector<int64_t> places_;
   std::vector<Kept> kept_;
 };
 
