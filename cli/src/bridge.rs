@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(value_enum)]
     framework: FrameworkName,
     /// The spec, in a crate; then names of operators, with or without overload. With --stock names alone
-    #[arg(value_name = "SPEC [OP]", required = true, num_args = 1..)]
+    #[arg(value_name = "SPEC [OP]", required_unless_present = "stock")]
     names: Vec<String>,
     /// Folder to make; it may exist if it is empty
     #[arg(short, long, value_name = "DIR")]

@@ -3,8 +3,7 @@
 //! In: any of these. Out: a tensor, with a copy of the elements or, where the caller says so, over the array's own memory.
 
 use opsmith_runtime::internals::TensorInternals as _;
-use opsmith_runtime::storage::Storage;
-use opsmith_runtime::{DType, Device, Element, Layout, Scalar, Tensor, Value, with_dtype};
+use opsmith_runtime::{DType, Device, Element, Scalar, Tensor, Value, with_dtype};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
