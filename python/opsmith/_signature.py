@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from types import ModuleType
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
