@@ -48,20 +48,8 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     }
     let of_folder = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = arguments.name.clone().unwrap_or(of_folder);
-    let dependencies = match &arguments.opsmith {
-        Some(checkout) => {
-            let checkout = std::path::absolute(checkout)?;
-            if !is_checkout(&checkout) {
-                bail!("{} is no checkout of opsmith: it has no generated/Cargo.toml", checkout.display());
-            }
-            Dependencies::Path(checkout.display().to_string())
-        }
-        None => match own_checkout() {
-            Some(checkout) => Dependencies::Path(checkout.display().to_string()),
-            None => Dependencies::Version(env!("CARGO_PKG_VERSION").to_owned()),
-        },
-    };
-    let inside = folder.ancestors().skip(1).any(is_workspace);
+    let dependencies = dependencies(arguments.opsmith.as_deref())?;
+    let inside = is_inside_workspace(&folder);
     let make = if arguments.python { scaffold::python } else { scaffold::krate };
     let changes = make(&folder, &name, &dependencies, inside).map_err(|refusal| match refusal {
         Refusal::Because(text) => anyhow::anyhow!(text),
@@ -81,6 +69,28 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         arguments.folder.join("ops.yaml").display()
     );
     Ok(Outcome::Fine)
+}
+
+/// The source of opsmith's crates: a checkout that the user names, the one that this command was built from, or the registry.
+pub fn dependencies(checkout: Option<&Path>) -> Result<Dependencies> {
+    Ok(match checkout {
+        Some(checkout) => {
+            let checkout = std::path::absolute(checkout)?;
+            if !is_checkout(&checkout) {
+                bail!("{} is no checkout of opsmith: it has no generated/Cargo.toml", checkout.display());
+            }
+            Dependencies::Path(checkout.display().to_string())
+        }
+        None => match own_checkout() {
+            Some(checkout) => Dependencies::Path(checkout.display().to_string()),
+            None => Dependencies::Version(env!("CARGO_PKG_VERSION").to_owned()),
+        },
+    })
+}
+
+/// Whether a folder is below one with a workspace of cargo.
+pub fn is_inside_workspace(folder: &Path) -> bool {
+    folder.ancestors().skip(1).any(is_workspace)
 }
 
 /// The checkout that this command was built from.

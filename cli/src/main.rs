@@ -5,6 +5,7 @@
 //! and prints.
 
 mod aot;
+mod bridge;
 mod check;
 mod completions;
 mod coverage;
@@ -54,6 +55,7 @@ enum Command {
     Fmt(fmt::Arguments),
     New(new::Arguments),
     Init(init::Arguments),
+    Bridge(bridge::Arguments),
     Coverage(coverage::Arguments),
     Diff(diff::Arguments),
     Docs(docs::Arguments),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Fmt(arguments) => fmt::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
         Command::Init(arguments) => init::run(&arguments),
+        Command::Bridge(arguments) => bridge::run(&arguments),
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Docs(arguments) => docs::run(&arguments),

@@ -110,6 +110,13 @@ pub fn package_of(spec: &Path) -> Result<Package> {
     Ok(Package { name: package_name(&manifest), version: value_in_package(&manifest, "version") })
 }
 
+/// The package of the crate that contains a spec, and its folder; `None` if the spec is in no crate.
+pub fn crate_of(spec: &Path) -> Result<Option<(String, PathBuf)>> {
+    let Some(manifest) = manifest_of(spec)? else { return Ok(None) };
+    let folder = manifest.parent().unwrap_or(Path::new(".")).to_owned();
+    Ok(package_name(&manifest).map(|name| (name, folder)))
+}
+
 /// The package's name in a manifest.
 fn package_name(manifest: &Path) -> Option<String> {
     value_in_package(manifest, "name")

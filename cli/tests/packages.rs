@@ -12,7 +12,7 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 20] = [
+const PUBLISHED: [&str; 21] = [
     "opsmith-core",
     "opsmith-codegen",
     "opsmith-tools",
@@ -20,6 +20,7 @@ const PUBLISHED: [&str; 20] = [
     "opsmith-graph",
     "opsmith-onnx",
     "opsmith-programs",
+    "opsmith-abi",
     "opsmith-aot",
     "opsmith-cuda",
     "opsmith-profile",

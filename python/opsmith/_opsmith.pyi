@@ -364,22 +364,16 @@ class _Definition:
     results: list[tuple[str | None, str, builtins.bool]]
     inplace: str | None
     out: str | None
-    is_view: builtins.bool
-    is_host: builtins.bool
-    is_backward: builtins.bool
-    is_deterministic: builtins.bool
     is_composition: builtins.bool
-    has_kernels: builtins.bool
     is_differentiable: builtins.bool
     differentiable_results: list[builtins.bool] | None
     is_data_dependent: builtins.bool
-    has_run_sizes: builtins.bool
-    value_arguments: list[str]
     reads: tuple[list[builtins.bool], list[builtins.bool]] | None
     samples: list[list[tuple[str, str]]]
     accepted: list[list[str] | None]
     def __call__(self, *args: Any, **named: Any) -> Any: ...
     def infer(self, args: tuple[Any, ...], named: dict[str, Any], hooks: Any) -> list[Any]: ...
+    def refusal(self, views: builtins.bool = False) -> str | None: ...
     def kernel(self, cls: type, form: str = "functional") -> _Kernel: ...
     def pullback(self, cls: type) -> _Pullback: ...
 

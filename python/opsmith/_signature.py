@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from types import ModuleType
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
@@ -57,37 +56,11 @@ class Entry:
         """The full name with a prefix before its base."""
         return prefix + self.name
 
-    def has_tensors(self) -> bool:
-        """Whether an argument is a tensor or a list of them."""
-        return any(kind in _TENSORS for _, kind, *_ in self.arguments)
-
-    def is_view(self) -> bool:
-        """Whether a result may share memory with an argument."""
-        return self.definition.is_view or bool(re.search(r"Tensor\([a-z]", self.definition.schema))
-
     def refusal(self, views: bool = False) -> str | None:
         """The reason for which a framework with functional operators cannot have it; None if it can. With `views`, a result may
         share memory with an argument, since nothing is written there."""
-        definition = self.definition
-        if definition.is_backward:
-            return "only formulas of gradients call it"
-        if definition.is_host or not self.results:
-            return "its results are no tensors"
-        if self.is_view() and not views:
-            return "its result shares memory with an argument"
-        if not self.has_tensors():
-            return "no argument is a tensor, by which a framework chooses the device"
-        if not definition.is_deterministic or any(kind == "Generator" for _, kind, *_ in self.arguments):
-            return "it draws random numbers, which the framework's own seed would not determine"
-        if definition.value_arguments:
-            return f"elements of {', '.join(definition.value_arguments)} determine shapes of its results"
-        if any(optional for _, _, optional in self.results):
-            return "a result may be absent"
-        if definition.is_data_dependent and not definition.has_run_sizes:
-            return "sizes of its results depend on elements inside of a composition"
-        if not definition.has_kernels and re.search(r"=u?int4\b", definition.schema):
-            return "its results are integers of four bits, which frameworks do not take over"
-        return None
+        reason: str | None = self.definition.refusal(views)
+        return reason
 
     def bound(self, args: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
         """Arguments by their names in the signature."""

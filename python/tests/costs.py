@@ -105,6 +105,15 @@ def extension(torch):
     torch.ops.load_library(folder / "costs.so")
 
 
+def folder():
+    """The sum of a folder that ``opsmith bridge torch`` made, if ``scripts/bridges.sh`` installed it here."""
+    try:
+        import opsmith_example_custom_op_torch as package
+    except ImportError:
+        return {}
+    return {"folder": package.ops.add}
+
+
 def bridge():
     import torch
 
@@ -124,6 +133,7 @@ def bridge():
     extension(torch)
     all_of = {
         "bridge": ops.blend,
+        **folder(),
         "custom_op": torch.ops.costs_python.blend,
         "custom_op without derivative": torch.ops.costs_python.plain,
         "C++ extension": torch.ops.costs_cpp.blend,
@@ -141,8 +151,9 @@ def bridge():
         print(f"PyTorch, {title}")
         chosen = {name: run(function) for name, function in all_of.items() if not (backward and "without" in name)}
         found = show(chosen, count=500)
-        for name in list(found)[1:]:
-            print(f"           {found['bridge'] / found[name]:.2f} of {name}")
+        for own in (name for name in ("bridge", "folder") if name in found):
+            for name in list(found)[1:]:
+                print(f"           {own}: {found[own] / found[name]:.2f} of {name}")
 
 
 def main():

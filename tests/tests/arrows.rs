@@ -12,6 +12,7 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
 mod arrows {
+    pub mod abi;
     pub mod aot;
     pub mod codegen;
     pub mod cuda;
@@ -68,6 +69,11 @@ fn modules_of_layers_use_only_lower_ones() {
 #[test]
 fn modules_of_the_profiler_use_only_lower_ones() {
     check(&arrows::profile::TABLE);
+}
+
+#[test]
+fn modules_of_the_c_interface_use_only_lower_ones() {
+    check(&arrows::abi::TABLE);
 }
 
 #[test]

@@ -290,6 +290,7 @@ fn neither_the_generator_nor_the_runtime_names_an_operator() {
         "runtime/graph/src",
         "runtime/graph/programs/src",
         "runtime/profile/src",
+        "runtime/abi/src",
         "runtime/aot/src",
         "runtime/cuda/src",
     ] {

@@ -4,6 +4,7 @@
 //! In: nothing. Out: plain enums and tables. This crate has no dependencies and knows neither YAML
 //! nor tensors.
 
+pub mod abi;
 mod backend;
 mod bounds;
 mod checks;
@@ -19,6 +20,7 @@ mod kinds;
 mod memory_format;
 mod promotion;
 mod query;
+mod refusal;
 pub mod rule_tree;
 pub mod rules;
 pub mod spelling;
@@ -42,4 +44,5 @@ pub use kinds::{ArgKind, ArgType, ItemKind};
 pub use memory_format::MemoryFormat;
 pub use promotion::{can_cast, promote};
 pub use query::{Operation, Query};
+pub use refusal::BridgeFacts;
 pub use words::{ExampleCall, ExampleTensor, Words};

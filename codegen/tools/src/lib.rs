@@ -4,6 +4,7 @@
 //! crates and operators; nothing is printed, and only the caller writes files. Not needed by build scripts. Must not
 //! name operators or know the runtime.
 
+pub mod bridge;
 pub mod coverage;
 pub mod describe;
 pub mod diff;

@@ -3,8 +3,7 @@
 //! In: any of these. Out: a tensor, with a copy of the elements or, where the caller says so, over the array's own memory.
 
 use opsmith_runtime::internals::TensorInternals as _;
-use opsmith_runtime::storage::Storage;
-use opsmith_runtime::{DType, Device, Element, Layout, Scalar, Tensor, Value, with_dtype};
+use opsmith_runtime::{DType, Device, Element, Scalar, Tensor, Value, with_dtype};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -191,55 +190,6 @@ pub fn from_bytes(py: Python<'_>, bytes: &[u8], shape: &[i64], dtype: DType) -> 
     // SAFETY: the new memory has as many bytes, and this function alone refers to it.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data_ptr(), bytes.len()) };
     Ok(tensor)
-}
-
-/// A tensor over memory that an owner keeps alive.
-///
-/// # Safety
-/// The address is that of the first element, from which the strides lead to elements of the type that are valid for reads and
-/// writes while the owner lives.
-pub unsafe fn over<T: Send + Sync + 'static>(
-    address: *mut u8,
-    sizes: &[i64],
-    strides: &[i64],
-    dtype: DType,
-    owner: T,
-) -> opsmith_runtime::Result<Tensor> {
-    // SAFETY: the caller's promise.
-    unsafe { over_on(Device::CPU, address, sizes, strides, dtype, owner) }
-}
-
-/// As [`over`], over memory of a device.
-///
-/// # Safety
-/// As [`over`]; of a device other than the host, work that this thread submits to its stream comes after other code's use of the
-/// memory.
-pub unsafe fn over_on<T: Send + Sync + 'static>(
-    device: Device,
-    address: *mut u8,
-    sizes: &[i64],
-    strides: &[i64],
-    dtype: DType,
-    owner: T,
-) -> opsmith_runtime::Result<Tensor> {
-    opsmith_runtime::layout::checked_numel(sizes)?;
-    let mut layout = Layout::contiguous(sizes);
-    layout.strides = strides.iter().copied().collect();
-    let (low, high) = layout.extent().unwrap_or((0, 0));
-    layout.offset = -low;
-    let size = dtype.size() as i64;
-    let start = address.wrapping_offset((low * size) as isize);
-    let bytes = ((high - low) * size) as usize;
-    // SAFETY: the memory from the lowest to the highest element is the owner's.
-    let storage = unsafe {
-        match (device, std::ptr::NonNull::new(start)) {
-            (Device::CPU, _) => Storage::external(start, bytes, owner),
-            (device, Some(start)) => Storage::external_on(device, start, bytes, owner)?,
-            (device, None) => Storage::on(device, bytes)?,
-        }
-    };
-    // SAFETY: the layout lies between the lowest and the highest element.
-    Ok(unsafe { Tensor::from_parts(storage, layout, dtype, device) })
 }
 
 /// A tensor with a copy of the given elements.

@@ -17,7 +17,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::call::tensor_by_name;
-use crate::construct;
 use crate::errors::OrRaise;
 use crate::tensor::PyTensor;
 pub use exported::versioned;
@@ -39,17 +38,8 @@ const VERSIONED: &CStr = c"dltensor_versioned";
 
 /// Element types with their category and bits.
 fn data_type(dtype: DType) -> DlDataType {
-    let code = match dtype {
-        DType::Bool => 6,
-        DType::BF16 => 4,
-        DType::F8E4M3 => 10,
-        DType::F8E5M2 => 12,
-        dtype if dtype.is_complex() => 5,
-        dtype if dtype.is_differentiable() => 2,
-        dtype if dtype.is_unsigned() => 1,
-        _ => 0,
-    };
-    DlDataType { code, bits: dtype.bits() as u8, lanes: 1 }
+    let (code, bits) = opsmith_abi::element(dtype);
+    DlDataType { code, bits, lanes: 1 }
 }
 
 /// Whether an element is shorter than a byte, of which it has one.
@@ -310,7 +300,7 @@ pub unsafe fn over(py: Python<'_>, owner: Received, tensor: *const DlTensor) -> 
     let address = if is_empty { std::ptr::without_provenance_mut(16) } else { address };
     // SAFETY: the sizes and strides of the structure lead to elements inside the owner's memory.
     let found =
-        unsafe { construct::over_on(device, address, &sizes, &strides, dtype, owner) }.or_raise(py)?;
+        unsafe { opsmith_abi::over_on(device, address, &sizes, &strides, dtype, owner) }.or_raise(py)?;
     check_truth_values(py, &found)?;
     Ok(found)
 }

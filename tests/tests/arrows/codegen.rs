@@ -56,6 +56,7 @@ pub const TOOLS: Table = Table {
         ("typeset", &["scalar"]),
         ("diff", &["export"]),
         ("scaffold", &["fmt"]),
+        ("bridge", &["scaffold"]),
         ("editor", &["json_schema"]),
         ("site", &["coverage", "describe", "diff", "export", "plot", "results", "typeset"]),
     ],

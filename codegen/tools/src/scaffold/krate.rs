@@ -19,7 +19,7 @@ pub enum Dependencies {
 
 impl Dependencies {
     /// A dependency as a manifest has it: a package, which a checkout has in that folder.
-    pub(super) fn of(&self, package: &str, folder: &str) -> String {
+    pub fn of(&self, package: &str, folder: &str) -> String {
         match self {
             Dependencies::Version(version) => format!("\"{version}\""),
             Dependencies::Path(root) => {

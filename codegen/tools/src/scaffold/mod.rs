@@ -45,7 +45,7 @@ impl From<String> for Refusal {
 }
 
 /// A template with its holes filled.
-fn render(template: &str, context: Value) -> Result<String, Refusal> {
+pub(crate) fn render(template: &str, context: Value) -> Result<String, Refusal> {
     let rendered = Environment::new().render_str(template, context);
     let text = rendered.map_err(|error| format!("a template failed, which is a defect: {error}"))?;
     Ok(format!("{}\n", text.trim_end()))

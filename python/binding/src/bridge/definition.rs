@@ -3,10 +3,10 @@
 //! In: a library. Out: an object for each operator: signature, forms, facts of its derivative, samples, inference, and its
 //! functions on another library's tensors.
 
+use opsmith_abi::is_recorded_from_results;
 use opsmith_runtime::boxed;
-use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::library::Form;
-use opsmith_runtime::op::{ArgDef, ArgKind, ElementType, OpDef};
+use opsmith_runtime::op::{ArgDef, ElementType, OpDef};
 use opsmith_runtime::{DType, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use super::exchange::Exchange;
 use super::infer;
 use super::kernel::PyKernel;
-use super::pull::{PyPullback, is_recorded_from_results};
+use super::pull::PyPullback;
 use crate::argument;
 use crate::call::library;
 use crate::documentation::{sample_dtype, sample_text};
@@ -32,15 +32,6 @@ pub struct PyDefinition(pub &'static OpDef);
 /// An argument: its name, the identifier of its kind, its type as schemas write it, whether it may be absent, whether it has a
 /// default, and whether it is given by name alone.
 type Argument = (&'static str, &'static str, String, bool, bool, bool);
-
-fn schema_type(def_kind: ArgKind, optional: bool) -> String {
-    let plain = match def_kind {
-        ArgKind::Ints(Some(length)) => format!("int[{length}]"),
-        ArgKind::Bools(Some(length)) => format!("bool[{length}]"),
-        kind => kind.spelling().to_owned(),
-    };
-    if optional { format!("{plain}?") } else { plain }
-}
 
 fn positions(bits: u64, count: usize) -> Vec<bool> {
     (0..count).map(|at| bits & 1 << at.min(63) != 0).collect()
@@ -76,7 +67,7 @@ impl PyDefinition {
     #[getter]
     fn arguments(&self) -> Vec<Argument> {
         let argument = |def: &ArgDef| {
-            let ty = schema_type(def.ty.kind, def.ty.optional);
+            let ty = opsmith_abi::spelling(def);
             (def.name, def.ty.kind.ident(), ty, def.ty.optional, def.default.is_some(), def.keyword_only)
         };
         self.0.schema.args.iter().map(argument).collect()
@@ -102,40 +93,17 @@ impl PyDefinition {
         self.0.forms.out
     }
 
-    /// Whether results share memory with an argument.
-    #[getter]
-    fn is_view(&self) -> bool {
-        self.0.view.is_some()
-    }
-
-    /// Whether it returns values that are no tensors.
-    #[getter]
-    fn is_host(&self) -> bool {
-        self.0.host.is_some()
-    }
-
-    /// Whether only formulas of gradients call it.
-    #[getter]
-    fn is_backward(&self) -> bool {
-        self.0.facts.backward_only
-    }
-
-    /// Whether equal arguments always give equal results.
-    #[getter]
-    fn is_deterministic(&self) -> bool {
-        self.0.facts.deterministic
+    /// The reason for which a framework of functional operators cannot have it; None if it can. With `views`, a result may share
+    /// memory with an argument, since nothing is written there.
+    #[pyo3(signature = (views=false))]
+    fn refusal(&self, views: bool) -> Option<String> {
+        opsmith_abi::facts(self.0).refusal(views)
     }
 
     /// Whether it is a composition of other operators.
     #[getter]
     fn is_composition(&self) -> bool {
         self.0.composite.is_some()
-    }
-
-    /// Whether it has kernels of its own, for some devices.
-    #[getter]
-    fn has_kernels(&self) -> bool {
-        !self.0.kernels.is_none()
     }
 
     /// Whether it has a derivative, of its entry or of its composition.
@@ -155,20 +123,7 @@ impl PyDefinition {
     /// Whether sizes of results are known after a run only.
     #[getter]
     fn is_data_dependent(&self) -> bool {
-        self.has_run_sizes() || self.0.facts.tags.contains(&DYNAMIC)
-    }
-
-    /// Whether inference names the sizes of results that are known after a run only, as that of a composition cannot.
-    #[getter]
-    fn has_run_sizes(&self) -> bool {
-        self.0.rules.is_some_and(|rules| !rules.run_sizes.is_empty())
-    }
-
-    /// The arguments whose elements determine shapes or dtypes of results, so that inference needs them.
-    #[getter]
-    fn value_arguments(&self) -> Vec<&'static str> {
-        let required = |def: &&ArgDef| def.value == ValueUse::Required;
-        self.0.schema.args.iter().filter(required).map(|def| def.name).collect()
+        self.0.rules.is_some_and(|rules| !rules.run_sizes.is_empty()) || self.0.facts.tags.contains(&DYNAMIC)
     }
 
     /// The dtypes that each argument accepts, the one of kernels first; None for arguments of the call's dtype.

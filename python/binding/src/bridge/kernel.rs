@@ -3,6 +3,7 @@
 //! In: an operator, and a class of tensors that exchanges memory ([`Exchange`]). Out: a callable object. Arguments are read
 //! without a copy; results are new, row-major and share no memory, as dispatchers of functional operators require.
 
+use opsmith_abi::Given;
 use opsmith_runtime::boxed;
 use opsmith_runtime::error::Error;
 use opsmith_runtime::library::Form;
@@ -18,9 +19,6 @@ use crate::argument;
 use crate::call::{elements, library, released, tensor_by_name};
 use crate::errors::{OrRaise, forget, raise};
 use crate::result;
-
-/// Arguments by position and by name.
-pub type Given = (Vec<Value>, Vec<(String, Value)>);
 
 /// Reads an argument: tensors of the class, lists of such, and whatever other calls take.
 fn read(session: &mut Session<'_>, object: &Bound<'_, PyAny>) -> PyResult<Value> {

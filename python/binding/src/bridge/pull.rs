@@ -1,26 +1,17 @@
 //! Gradients of an operator as functions on another library's tensors.
 //!
-//! In: the gradients of a call's results, the results, and the arguments. Out: the gradients of arguments. If the entry has
-//! formulas, the call is recorded from its results, without running again, and only elements that formulas read need exist; a
-//! composition runs again.
+//! In: the gradients of a call's results, the results, and the arguments. Out: the gradients of arguments, as `opsmith_abi` computes them.
 
-use opsmith_runtime::autograd::{self, Options};
-use opsmith_runtime::boxed;
-use opsmith_runtime::internals;
+use opsmith_abi::{Lists, second};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, Result, Tensor, Value};
+use opsmith_runtime::{Tensor, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::exchange::{Exchange, Session};
-use super::kernel::{Given, optional_tensors, own, read_all, tensors_of};
+use super::kernel::{optional_tensors, own, read_all, tensors_of};
 use crate::call::{elements, released, tensor_by_name};
 use crate::errors::{OrRaise, forget};
-
-/// Whether the results of a call, which are its visible ones, suffice to record it.
-pub fn is_recorded_from_results(op: &OpDef) -> bool {
-    op.grad.is_some() && op.hidden == 0 && op.present.is_none()
-}
 
 /// The derivative of an operator, on tensors of a class.
 ///
@@ -36,123 +27,6 @@ impl PyPullback {
     pub fn new(op: &'static OpDef, exchange: Exchange) -> PyPullback {
         PyPullback { op, exchange }
     }
-}
-
-/// Replaces the tensors of arguments by leaves where a gradient is wanted; returns those.
-pub fn track(given: &mut Given, wanted: &[bool]) -> Result<Vec<Tensor>> {
-    let (mut leaves, mut place) = (Vec::new(), 0);
-    let mut one = |tensor: &mut Tensor| -> Result<()> {
-        if wanted.get(place).copied().unwrap_or(false) {
-            *tensor = tensor.detach();
-            tensor.set_requires_grad(true)?;
-            leaves.push(tensor.clone());
-        }
-        place += 1;
-        Ok(())
-    };
-    let (args, named) = given;
-    for value in args.iter_mut().chain(named.iter_mut().map(|(_, value)| value)) {
-        match value {
-            Value::Tensor(tensor) => one(tensor)?,
-            Value::Tensors(list) => list.iter_mut().try_for_each(&mut one)?,
-            Value::OptionalTensors(list) => list.iter_mut().flatten().try_for_each(&mut one)?,
-            _ => {}
-        }
-    }
-    Ok(leaves)
-}
-
-/// The results of a call of tracked arguments, in its graph.
-pub fn recorded(op: &'static OpDef, given: &Given, results: Option<Vec<Tensor>>) -> Result<Vec<Tensor>> {
-    let (args, named) = given;
-    let named: Vec<(&str, Value)> =
-        named.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-    if let Some(mut results) = results {
-        results.iter_mut().for_each(|tensor| *tensor = tensor.detach());
-        let record = |args: &[Arg<'_>]| internals::record_results(op, args, &mut results);
-        internals::with_bound(op, args, &named, record)?;
-        return Ok(results);
-    }
-    let values = boxed::call_definition(op, args, &named)?;
-    let mut found = Vec::new();
-    for value in &values {
-        match value {
-            // An absent result keeps its place among the gradients.
-            Value::None => found.push(Tensor::from_slice::<f32>(&[], &[0])?),
-            value => value.as_arg().for_each_tensor(|tensor| found.push(tensor.clone())),
-        }
-    }
-    Ok(found)
-}
-
-/// The gradients of tensors, from those of results; `None` where no result depends on one.
-pub fn pull(
-    results: &[Tensor],
-    gradients: &[Option<Tensor>],
-    leaves: &[Tensor],
-    options: Options,
-) -> Result<Vec<Option<Tensor>>> {
-    let flows =
-        |(result, gradient): &(&Tensor, &Option<Tensor>)| gradient.is_some() && result.requires_grad();
-    let (results, gradients): (Vec<&Tensor>, Vec<Option<&Tensor>>) = results
-        .iter()
-        .zip(gradients)
-        .filter(flows)
-        .map(|(result, gradient)| (result, gradient.as_ref()))
-        .unzip();
-    if results.is_empty() {
-        return Ok(vec![None; leaves.len()]);
-    }
-    autograd::grad(&results, &leaves.iter().collect::<Vec<_>>(), &gradients, options)
-}
-
-/// The lists of a call of the second derivative.
-struct Lists<'a> {
-    cotangents: &'a [Option<Tensor>],
-    needed: &'a [bool],
-    wanted: &'a [bool],
-}
-
-/// The leaves whose gradients a second derivative gives, and those gradients.
-fn second(
-    op: &'static OpDef,
-    given: &mut Given,
-    gradients: &mut [Option<Tensor>],
-    results: &[Tensor],
-    lists: &Lists<'_>,
-) -> Result<(Vec<Tensor>, Vec<Option<Tensor>>)> {
-    let Lists { cotangents, needed, wanted } = *lists;
-    let present = gradients.iter().flatten().count();
-    let mut all = Vec::new();
-    for (gradient, needed) in gradients.iter_mut().flatten().zip(needed) {
-        *gradient = gradient.detach();
-        if *needed {
-            gradient.set_requires_grad(true)?;
-            all.push(gradient.clone());
-        }
-    }
-    // Every argument that takes part in either derivative is a leaf.
-    let needed = needed.get(present..).unwrap_or_default();
-    let is_in = |list: &[bool], at: usize| list.get(at).copied().unwrap_or(false);
-    let either: Vec<bool> =
-        (0..wanted.len().max(needed.len())).map(|at| is_in(wanted, at) || is_in(needed, at)).collect();
-    let leaves = track(given, &either)?;
-    let places: Vec<usize> = (0..either.len()).filter(|at| either[*at]).collect();
-    let of = |list: &[bool]| -> Vec<Tensor> {
-        let chosen = places.iter().zip(&leaves).filter(|(at, _)| is_in(list, **at));
-        chosen.map(|(_, leaf)| leaf.clone()).collect()
-    };
-    autograd::enable_grad(|| {
-        let given_results = is_recorded_from_results(op).then(|| results.to_vec());
-        let outs = recorded(op, given, given_results)?;
-        let options = Options { retain_graph: true, create_graph: true };
-        let first = pull(&outs, gradients, &of(wanted), options)?;
-        let (first, starts): (Vec<Tensor>, Vec<Option<Tensor>>) =
-            first.into_iter().zip(cotangents).filter_map(|(one, start)| Some((one?, start.clone()))).unzip();
-        all.extend(of(needed));
-        let found = pull(&first, &starts, &all, Options::default())?;
-        Ok((all, found))
-    })
 }
 
 #[pymethods]
@@ -247,14 +121,8 @@ impl PyPullback {
         let mut given = read_all(&mut session, args.iter(), named)?;
         forget();
         let (op, count) = (self.op, elements(&given.0));
-        let (leaves, found) = released(py, count, || {
-            let leaves = track(&mut given, wanted)?;
-            let given_results = is_recorded_from_results(op).then_some(results.clone());
-            let outs = autograd::enable_grad(|| recorded(op, &given, given_results))?;
-            let found = pull(&outs, &gradients, &leaves, Options::default())?;
-            Ok((leaves, found))
-        })
-        .or_raise(py)?;
+        let run = || opsmith_abi::gradients(op, &mut given, Some(results.clone()), &gradients, wanted);
+        let (leaves, found) = released(py, count, run).or_raise(py)?;
         let mut same: Vec<(Tensor, Py<PyAny>)> = Vec::new();
         if may_be_given {
             for (tensor, object) in gradients.iter().zip(gradient_objects.try_iter()?) {

@@ -8,7 +8,6 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opsmith_runtime::autograd::{self, Options};
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{DType, Tensor, Value, boxed, copy};
@@ -18,10 +17,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCapsule;
 
 use super::definition::PyDefinition;
-use super::pull::{pull, recorded, track};
 use crate::argument;
 use crate::call::library;
-use crate::construct;
 
 #[repr(C)]
 struct Extension {
@@ -225,7 +222,7 @@ unsafe fn tensor(buffer: *const Buffer) -> Result<Tensor> {
     let is_empty = sizes.contains(&0) || buffer.data.is_null();
     let address = if is_empty { std::ptr::without_provenance_mut(64) } else { buffer.data.cast::<u8>() };
     // SAFETY: the buffer is row-major, and valid during the call.
-    unsafe { construct::over(address, sizes, &strides, found, ()) }
+    unsafe { opsmith_abi::over(address, sizes, &strides, found, ()) }
 }
 
 /// Tensors over buffers.
@@ -278,9 +275,7 @@ impl Plan {
         let mut rest = arrays[split..].iter();
         let gradients: Vec<Option<Tensor>> =
             flows.iter().map(|flows| flows.then(|| rest.next().cloned()).flatten()).collect();
-        let leaves = track(&mut given, wanted)?;
-        let results = autograd::enable_grad(|| recorded(self.op, &given, None))?;
-        pull(&results, &gradients, &leaves, Options::default())
+        opsmith_abi::gradients(self.op, &mut given, None, &gradients, wanted).map(|(_, found)| found)
     }
 }
 

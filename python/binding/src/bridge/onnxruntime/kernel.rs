@@ -11,7 +11,6 @@ use ort_sys::{OrtKernelContext, OrtKernelInfo, OrtValue};
 use super::api::{Api, Source};
 use super::infer::infer;
 use super::signature::{Attributes, Given, attributes};
-use crate::construct;
 
 /// A node.
 pub struct Node {
@@ -31,7 +30,7 @@ unsafe fn over(api: Api, value: *const OrtValue) -> Result<Tensor> {
     let is_empty = sizes.contains(&0) || address.is_null();
     let address = if is_empty { std::ptr::without_provenance_mut(64) } else { address };
     // SAFETY: the memory is row-major, and valid during the call.
-    unsafe { construct::over(address, &sizes, &strides, dtype, ()) }
+    unsafe { opsmith_abi::over(address, &sizes, &strides, dtype, ()) }
 }
 
 impl Node {

@@ -1,0 +1,321 @@
+// {{ generated }}
+//
+// Calls of the operators of `{{ library }}` from programs of XLA on the CPU: two handlers, which call the C interface of the library of kernels
+// beside this one. Attributes of a call describe its arguments: `kinds` has two numbers for each, a kind of value and a count; `integers`,
+// `reals` and `texts` have their values one after the other.
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xla/ffi/api/ffi.h"
+
+#include "opsmith_abi.h"
+
+namespace {
+
+namespace ffi = xla::ffi;
+
+constexpr const char *KERNELS = "{{ kernels }}";
+
+// The table of the library of kernels, which lies beside this one; null if it cannot be had.
+const opsmith_api *open_kernels() {
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void *>(&open_kernels), &own) == 0) {
+    return nullptr;
+  }
+  std::string path(own.dli_fname);
+  auto slash = path.rfind('/');
+  path = (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + KERNELS;
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  auto table = library == nullptr ? nullptr : reinterpret_cast<opsmith_abi_function>(dlsym(library, "opsmith_abi"));
+  return table == nullptr ? nullptr : table(OPSMITH_ABI_VERSION);
+}
+
+const opsmith_api *api() {
+  static const opsmith_api *const found = open_kernels();
+  return found;
+}
+
+uint32_t number_of(ffi::DataType type) {
+  switch (type) {
+    case ffi::DataType::PRED:
+      return OPSMITH_TYPE_BOOL;
+    case ffi::DataType::S8:
+      return OPSMITH_TYPE_INT8;
+    case ffi::DataType::S16:
+      return OPSMITH_TYPE_INT16;
+    case ffi::DataType::S32:
+      return OPSMITH_TYPE_INT32;
+    case ffi::DataType::S64:
+      return OPSMITH_TYPE_INT64;
+    case ffi::DataType::U8:
+      return OPSMITH_TYPE_UINT8;
+    case ffi::DataType::U16:
+      return OPSMITH_TYPE_UINT16;
+    case ffi::DataType::U32:
+      return OPSMITH_TYPE_UINT32;
+    case ffi::DataType::U64:
+      return OPSMITH_TYPE_UINT64;
+    case ffi::DataType::F16:
+      return OPSMITH_TYPE_FLOAT16;
+    case ffi::DataType::BF16:
+      return OPSMITH_TYPE_BFLOAT16;
+    case ffi::DataType::F32:
+      return OPSMITH_TYPE_FLOAT32;
+    case ffi::DataType::F64:
+      return OPSMITH_TYPE_FLOAT64;
+    case ffi::DataType::C64:
+      return OPSMITH_TYPE_COMPLEX64;
+    case ffi::DataType::C128:
+      return OPSMITH_TYPE_COMPLEX128;
+    default:
+      return 0;
+  }
+}
+
+opsmith_tensor describe(const ffi::AnyBuffer &buffer) {
+  opsmith_tensor made{};
+  uint32_t number = number_of(buffer.element_type());
+  made.data = buffer.untyped_data();
+  made.device_type = 1;
+  made.ndim = static_cast<int32_t>(buffer.dimensions().size());
+  made.code = static_cast<uint8_t>(number >> 8);
+  made.bits = static_cast<uint8_t>(number);
+  made.lanes = 1;
+  made.shape = buffer.dimensions().begin();
+  return made;
+}
+
+// The place of results: buffers of XLA. Without `jax_enable_x64` those of 64-bit integers have 32 bits, to which elements are narrowed.
+struct Place {
+  std::vector<opsmith_tensor> buffers;
+  std::vector<std::vector<int64_t>> wide;
+  std::string error;
+
+  explicit Place(ffi::RemainingRets &results) {
+    for (size_t at = 0; at < results.size(); ++at) {
+      auto buffer = results.get<ffi::AnyBuffer>(at);
+      buffers.push_back(buffer.has_value() ? describe(**buffer) : opsmith_tensor{});
+    }
+    wide.resize(buffers.size());
+  }
+
+  int allocate(size_t place, opsmith_tensor *result) {
+    if (place >= buffers.size()) {
+      error = "the program expects fewer results";
+      return 1;
+    }
+    const opsmith_tensor &buffer = buffers[place];
+    int64_t count = 1;
+    bool is_same = buffer.ndim == result->ndim;
+    for (int32_t dim = 0; dim < result->ndim && is_same; ++dim) {
+      is_same = buffer.shape[dim] == result->shape[dim];
+      count *= result->shape[dim];
+    }
+    bool is_narrowed = OPSMITH_DTYPE(result->code, result->bits) == OPSMITH_TYPE_INT64 &&
+                       OPSMITH_DTYPE(buffer.code, buffer.bits) == OPSMITH_TYPE_INT32;
+    if (!is_same || (!is_narrowed && (buffer.code != result->code || buffer.bits != result->bits))) {
+      error = "a result has another shape or element type than the program expects";
+      return 1;
+    }
+    if (is_narrowed) {
+      wide[place].resize(static_cast<size_t>(count));
+      result->data = wide[place].data();
+    } else {
+      result->data = buffer.data;
+    }
+    return 0;
+  }
+
+  void finish() {
+    for (size_t place = 0; place < wide.size(); ++place) {
+      auto *narrow = static_cast<int32_t *>(buffers[place].data);
+      for (size_t at = 0; at < wide[place].size(); ++at) {
+        narrow[at] = static_cast<int32_t>(wide[place][at]);
+      }
+    }
+  }
+};
+
+// Results of a call are in order; gradients come by the number of their tensor, of which `places` has the buffers.
+struct Context {
+  Place *place;
+  std::vector<int64_t> places;
+};
+
+int allocate(void *context, int64_t index, opsmith_tensor *result) {
+  auto &own = *static_cast<Context *>(context);
+  size_t place = static_cast<size_t>(index);
+  if (!own.places.empty()) {
+    place = place < own.places.size() ? static_cast<size_t>(own.places[place]) : own.place->buffers.size();
+  }
+  return own.place->allocate(place, result);
+}
+
+// The arguments of a call, decoded from attributes.
+struct Call {
+  const opsmith_operator *op = nullptr;
+  std::vector<opsmith_tensor> tensors;
+  std::vector<opsmith_value> values;
+  std::vector<std::vector<const opsmith_tensor *>> lists;
+  std::vector<std::vector<uint8_t>> truths;
+  std::vector<std::vector<std::string>> strings;
+  std::vector<std::vector<const char *>> pointers;
+  size_t used = 0;  // arrays
+
+  ffi::Error decode(ffi::RemainingArgs &arguments, ffi::Dictionary &attributes) {
+    if (api() == nullptr) {
+      return ffi::Error(ffi::ErrorCode::kInternal, "the library of kernels cannot be loaded, or has another version");
+    }
+    auto name = attributes.get<std::string_view>("operator");
+    auto kinds = attributes.get<ffi::Span<const int64_t>>("kinds");
+    auto integers = attributes.get<ffi::Span<const int64_t>>("integers");
+    auto reals = attributes.get<ffi::Span<const double>>("reals");
+    auto texts = attributes.get<std::string_view>("texts");
+    if (!name.has_value() || !kinds.has_value() || !integers.has_value() || !reals.has_value() || !texts.has_value()) {
+      return ffi::Error::InvalidArgument("the program's call has no description");
+    }
+    op = api()->find(std::string(*name).c_str());
+    if (op == nullptr) {
+      return ffi::Error::InvalidArgument("the library of kernels has no operator " + std::string(*name));
+    }
+    for (size_t at = 0; at < arguments.size(); ++at) {
+      auto buffer = arguments.get<ffi::AnyBuffer>(at);
+      tensors.push_back(buffer.has_value() ? describe(*buffer) : opsmith_tensor{});
+    }
+    const int64_t *integer = integers->begin();
+    const double *real = reals->begin();
+    const char *text = texts->data();
+    for (size_t at = 0; at + 1 < kinds->size(); at += 2) {
+      opsmith_value value{};
+      value.kind = static_cast<int32_t>(kinds->begin()[at]);
+      value.count = kinds->begin()[at + 1];
+      auto count = static_cast<size_t>(value.count);
+      switch (value.kind) {
+        case OPSMITH_TENSOR:
+          value.as.tensor = array();
+          break;
+        case OPSMITH_TENSORS:
+          lists.emplace_back();
+          for (size_t item = 0; item < count; ++item) {
+            lists.back().push_back(*integer++ != 0 ? array() : nullptr);
+          }
+          value.as.tensors = lists.back().data();
+          break;
+        case OPSMITH_BOOL:
+        case OPSMITH_INT:
+          value.as.integer = *integer++;
+          break;
+        case OPSMITH_FLOAT:
+          value.as.real = *real++;
+          break;
+        case OPSMITH_COMPLEX:
+          value.as.parts[0] = *real++;
+          value.as.parts[1] = *real++;
+          break;
+        case OPSMITH_TEXT:
+          value.as.text = text;
+          text += count;
+          break;
+        case OPSMITH_INTS:
+          value.as.integers = integer;
+          integer += count;
+          break;
+        case OPSMITH_FLOATS:
+          value.as.reals = real;
+          real += count;
+          break;
+        case OPSMITH_BOOLS:
+          truths.emplace_back(integer, integer + count);
+          value.as.truths = truths.back().data();
+          integer += count;
+          break;
+        case OPSMITH_TEXTS:
+          // The lengths of texts are among the integers.
+          strings.emplace_back();
+          pointers.emplace_back();
+          for (size_t item = 0; item < count; ++item) {
+            strings.back().emplace_back(text, static_cast<size_t>(*integer));
+            text += *integer++;
+          }
+          for (const std::string &one : strings.back()) {
+            pointers.back().push_back(one.c_str());
+          }
+          value.as.texts = pointers.back().data();
+          break;
+        default:
+          break;
+      }
+      values.push_back(value);
+    }
+    return ffi::Error::Success();
+  }
+
+  const opsmith_tensor *array() { return used < tensors.size() ? &tensors[used++] : nullptr; }
+  int64_t count() const { return static_cast<int64_t>(values.size()); }
+};
+
+ffi::Error outcome(int code, Place &place) {
+  if (code == OPSMITH_OK) {
+    place.finish();
+    return ffi::Error::Success();
+  }
+  return ffi::Error::InvalidArgument(code == OPSMITH_REFUSED ? place.error : std::string(api()->error_text()));
+}
+
+ffi::Error run(ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
+  Call call;
+  ffi::Error error = call.decode(arguments, attributes);
+  if (error.failure()) {
+    return error;
+  }
+  Place place(results);
+  Context context{&place, {}};
+  opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr};
+  return outcome(api()->run(call.op, call.values.data(), call.count(), &outputs), place);
+}
+
+// Behind the arguments are the results of the call, if `result_count` is not 0, and the gradients that `flows` names. `wanted` has a number
+// for each tensor: whether its gradient is a result.
+ffi::Error gradient(ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
+  Call call;
+  ffi::Error error = call.decode(arguments, attributes);
+  if (error.failure()) {
+    return error;
+  }
+  auto wanted = attributes.get<ffi::Span<const int64_t>>("wanted");
+  auto flows = attributes.get<ffi::Span<const int64_t>>("flows");
+  auto count = attributes.get<int64_t>("result_count");
+  if (!wanted.has_value() || !flows.has_value() || !count.has_value()) {
+    return ffi::Error::InvalidArgument("the program's call has no description");
+  }
+  std::vector<const opsmith_tensor *> of_call, gradients;
+  for (int64_t at = 0; at < *count; ++at) {
+    of_call.push_back(call.array());
+  }
+  for (int64_t is_there : *flows) {
+    gradients.push_back(is_there != 0 ? call.array() : nullptr);
+  }
+  Place place(results);
+  Context context{&place, {}};
+  std::vector<uint8_t> bytes;
+  int64_t next = 0;
+  for (int64_t is_wanted : *wanted) {
+    bytes.push_back(is_wanted != 0 ? 1 : 0);
+    context.places.push_back(is_wanted != 0 ? next++ : -1);
+  }
+  opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr};
+  int code = api()->gradient(call.op, call.values.data(), call.count(), *count != 0 ? of_call.data() : nullptr, gradients.data(),
+                             static_cast<int64_t>(gradients.size()), bytes.data(), static_cast<int64_t>(bytes.size()), &outputs);
+  return outcome(code, place);
+}
+
+}  // namespace
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_run, run, ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_gradient, gradient, ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());

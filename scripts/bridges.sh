@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Makes the folders of `opsmith bridge` for the example crate with some stock operators, builds them, and tests them in the frameworks:
+#   scripts/bridges.sh                    all frameworks that have folders
+#   scripts/bridges.sh torch -k compile   one of them, with pytest's own arguments
+# Needs python3 with venv and pip, a compiler of C++20 and some GB. BRIDGES_ENVIRONMENT names a folder that is kept, so that the next run need
+# not install again; CARGO_PROFILE is cargo's profile of the kernels (default: release).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+environment=${BRIDGES_ENVIRONMENT:-$(mktemp -d)}
+[ -n "${BRIDGES_ENVIRONMENT:-}" ] || trap 'rm -rf "$environment"' EXIT
+
+frameworks=(torch jax tvm-ffi)
+case ${1:-} in
+torch | jax | tvm-ffi) frameworks=("$1") && shift ;;
+esac
+
+for framework in "${frameworks[@]}"; do
+  [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
+  package=${framework/tvm-ffi/apache-tvm-ffi}
+  "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest setuptools ninja "$package"
+  folder=$environment/folders/$framework
+  rm -rf "$folder"
+  cargo run --quiet --profile test --bin opsmith -- bridge "$framework" examples/custom_op/ops.yaml \
+    transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat unsafe_split.Tensor -o "$folder" --opsmith "$root"
+  PATH="$environment/bin:$PATH" CARGO_TARGET_DIR="$root/target/bridges" \
+    "$environment/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps "$folder"
+  (cd "$environment" && bin/python -m pytest -q --no-header -p no:cacheprovider "$root/python/tests/test_bridge_${framework//-/_}.py" "$@")
+done
