@@ -43,13 +43,13 @@ pub const CODEGEN: Table = Table {
 pub const TOOLS: Table = Table {
     folder: "codegen/tools/src",
     rows: &[
-        ("coverage", &[]),
         ("describe", &[]),
         ("export", &[]),
         ("fmt", &[]),
         ("import", &[]),
         ("json_schema", &[]),
         ("results", &[]),
+        ("coverage", &["results"]),
         ("rust_code", &[]),
         ("scalar", &[]),
         ("plot", &["scalar"]),

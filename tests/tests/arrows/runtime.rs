@@ -101,7 +101,7 @@ pub const TABLE: Table = Table {
             "infer",
             &[
                 "arg", "checked", "device", "element", "error", "facts", "layout", "lists", "op", "scalar",
-                "storage", "tensor",
+                "storage", "tensor", "view",
             ],
         ),
         ("library", &["error", "op", "tensor"]),
