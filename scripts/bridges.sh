@@ -22,7 +22,7 @@ for framework in "${frameworks[@]}"; do
   folder=$environment/folders/$framework
   rm -rf "$folder"
   cargo run --quiet --profile test --bin opsmith -- bridge "$framework" examples/custom_op/ops.yaml \
-    transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat unsafe_split.Tensor -o "$folder" --opsmith "$root"
+    transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat _foreach_mul.Scalar -o "$folder" --opsmith "$root"
   PATH="$environment/bin:$PATH" CARGO_TARGET_DIR="$root/target/bridges" \
     "$environment/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps "$folder"
   (cd "$environment" && bin/python -m pytest -q --no-header -p no:cacheprovider "$root/python/tests/test_bridge_${framework//-/_}.py" "$@")

@@ -29,7 +29,7 @@ CASES = {
     "composition": (ops.heat_step, lambda x: x + 0.1 * laplacian(x)),
     "several results": (lambda x: ops.sort(x, 1), lambda x: (jnp.sort(x, 1), jnp.argsort(x, 1))),
     "list": (lambda x: ops.cat([x, x * 2], 1), lambda x: jnp.concatenate([x, x * 2], 1)),
-    "list result": (lambda x: ops.unsafe_split_Tensor(x, 2), lambda x: [x[:2], x[2:]]),
+    "list result": (lambda x: ops._foreach_mul_Scalar([x, x[0]], 2.0), lambda x: [x * 2, x[0] * 2]),
     "stock expression": (ops.gelu, gelu),
     "stock composition": (lambda x: ops.softmax_int(x, 1), lambda x: jax.nn.softmax(x, 1)),
     "broadcast": (lambda x: ops.add_Tensor(x, x[0], alpha=3), lambda x: x + 3 * x[0]),

@@ -35,7 +35,6 @@ def call(name, *args):
         ("gaussian", (2.0,), lambda x: [np.exp(-x * x / 8)]),
         ("heat_step", (0.5,), lambda x: [x + 0.5 * laplacian(x)]),
         ("sort", (1, True), lambda x: [-np.sort(-x, 1), np.argsort(-x, 1)]),
-        ("unsafe_split.Tensor", (2,), lambda x: [x[:2], x[2:]]),
         ("softmax.int", (1, None), lambda x: [softmax(x)]),
         ("softmax.int", (1, "float64"), lambda x: [softmax(x.astype(np.float64))]),
     ],
@@ -51,6 +50,8 @@ def test_several_tensors_and_lists_of_them():
     own = [tvm_ffi.from_dlpack(one) for one in (x, y)]
     assert np.allclose(call("add.Tensor", *own, 2)[0], x + 2 * y)
     assert np.array_equal(call("cat", [own[0], own[0]], 1)[0], np.concatenate([x, x], 1))
+    for one, other in zip(call("_foreach_mul.Scalar", own, 2.0), (2 * x, 2 * y), strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_a_large_result_of_a_composition_outlives_its_call():
