@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use opsmith::{self as f, Complex64, DType, Device, Tensor, TensorOps};
+use opsmith::{self as f, Complex64, DType, Device, Generator, Tensor, TensorOps};
 use opsmith_stand_in::process::{self, StandIns};
 
 const DEVICE: Device = Device::cuda(0);
@@ -180,25 +180,38 @@ fn places() {
 
 fn attention() {
     for (dtype, bound) in [(DType::F64, 1e-13), (DType::F32, 2e-5)] {
-        for is_causal in [false, true] {
-            let operand = |sizes: &[i64]| (numbers(sizes, dtype) / 4.0).unwrap();
-            let inputs = [
-                operand(&[2, 70, 20]),
-                operand(&[2, 150, 20]),
-                operand(&[2, 150, 80]),
-                operand(&[2, 70, 150]),
-                operand(&[2, 70, 80]),
-            ];
-            compare(&inputs, bound, |x| {
-                let (q, k, v, mask) = (&x[0], &x[1], &x[2], Some(&x[3]));
-                let (out, sums) = f::_scaled_dot_product_attention(q, k, v, mask, is_causal, None).unwrap();
-                let all = &[true, true, true, true];
-                let (a, b, c, d) = f::_scaled_dot_product_attention_backward(
-                    &x[4], None, q, k, v, mask, &out, &sums, is_causal, None, all,
-                )
-                .unwrap();
-                vec![out, sums, a, b, c, d]
-            });
-        }
+        compare_attention(dtype, bound, [70, 150, 20, 80]);
+    }
+    // By tensor cores: rows that are copied whole and others, one band of queries and two, the narrow tiles and the wide ones. Host
+    // and device differ by the rounding of weights to the dtype, and of results.
+    for (dtype, bound) in [(DType::F16, 2e-3), (DType::BF16, 1.6e-2)] {
+        compare_attention(dtype, bound, [70, 150, 20, 80]);
+        compare_attention(dtype, bound, [150, 70, 64, 64]);
+        compare_attention(dtype, bound, [5, 133, 128, 40]);
+        compare_attention(dtype, bound, [200, 200, 9, 17]);
+    }
+}
+
+/// Attention of two heads and its gradients, for these numbers of queries, keys, columns of queries and columns of values.
+fn compare_attention(dtype: DType, bound: f64, [queries, keys, inner, width]: [i64; 4]) {
+    let generator = Generator::new(17);
+    let operand = |sizes: [i64; 2]| {
+        let numbers = opsmith::rand_generator(&[2, sizes[0], sizes[1]], Some(&generator)).unwrap();
+        numbers.sub(0.5).unwrap().mul(4.0).unwrap().to_dtype(dtype).unwrap()
+    };
+    let inputs = [[queries, inner], [keys, inner], [keys, width], [queries, keys], [queries, width]].map(operand);
+    for (is_causal, masked) in [(false, true), (true, true), (true, false), (false, false)] {
+        compare(&inputs, bound, |x| {
+            let (q, k, v, mask) = (&x[0], &x[1], &x[2], masked.then_some(&x[3]));
+            let (out, sums) = f::_scaled_dot_product_attention(q, k, v, mask, is_causal, None).unwrap();
+            let all = &[true, true, true, masked];
+            let (a, b, c, d) = f::_scaled_dot_product_attention_backward(
+                &x[4], None, q, k, v, mask, &out, &sums, is_causal, None, all,
+            )
+            .unwrap();
+            let mut results = vec![out, sums, a, b, c];
+            results.extend(masked.then_some(d));
+            results
+        });
     }
 }

@@ -1,7 +1,8 @@
 //! Attention and its gradients: the twin of [`cpu::attention`](crate::cpu::attention).
 //!
-//! In: operands of any strides. Out: results, with scores in tiles of 16 by 64 that are never held as a whole. The gradients
-//! compute the weights anew, once for queries and mask, once for keys, once for values.
+//! In: operands of any strides. Out: results, with scores in tiles that are never held as a whole. The gradients compute the
+//! weights anew. 16-bit floats with at most 128 columns are multiplied by tensor cores, and weights rounded before; all others by
+//! `attention.cuh`, in the dtype of sums.
 
 use std::ffi::c_void;
 
@@ -13,11 +14,17 @@ use super::launch::{strided, with_float};
 use super::scratch::Room;
 use crate::cpu::attention::{check_sizes, expect_results};
 use crate::cpu::{expect_operand, expect_sizes};
-use crate::device::ATTENTION;
+use crate::device::{ATTENTION, TENSOR_ATTENTION};
 use crate::device::strided::Strided;
 
 static PROGRAM: DeviceProgram =
     DeviceProgram::new("attention.cuh", ATTENTION, include_str!("../../cuda/attention.cuh"));
+
+static TENSOR_PROGRAM: DeviceProgram = DeviceProgram::new(
+    "tensor_attention.cuh",
+    TENSOR_ATTENTION,
+    include_str!("../../cuda/tensor_attention.cuh"),
+);
 
 /// Numbers of operands in `attention.cuh`.
 const QUERY: usize = 0;
@@ -36,6 +43,13 @@ const OPERANDS: usize = 12;
 const TILE: u64 = 16;
 const CHUNK: u64 = 64;
 const MOST_HEADS: u64 = 65535;
+
+/// Threads of a block, rows of each of its bands, columns of the widest operands, elements between a tile's rows and columns, in
+/// `tensor_attention.cuh`.
+const MATRIX_THREADS: u32 = 128;
+const BAND_ROWS: u64 = 64;
+const WIDEST: u64 = 128;
+const TILE_MARGIN: u64 = 8;
 
 /// Field by field as in `attention.cuh`.
 #[derive(Clone, Copy)]
@@ -105,6 +119,43 @@ impl<C: Element> Attention<C> {
         !self.heads.pointers[operand].is_null()
     }
 
+    /// The padded number of columns for tensor cores; `None` if they do not compute the operands.
+    fn tensor_width(&self, dtype: DType) -> Option<u64> {
+        let columns = self.inner.max(self.width);
+        let fits = matches!(dtype, DType::F16 | DType::BF16) && columns <= WIDEST;
+        fits.then(|| if columns <= WIDEST / 2 { WIDEST / 2 } else { WIDEST })
+    }
+
+    /// Launches a function of the program of tensor cores for rows of a result, of which a block has `bands` times 64, and tiles of
+    /// `shared` rows.
+    ///
+    /// # Safety
+    /// Operands are on the device, and of the sizes.
+    unsafe fn launch_tensor(
+        &self,
+        (device, dtype, width): (Device, DType, u64),
+        (number, function): (u32, String),
+        (rows, bands): (u64, u64),
+        shared: u64,
+    ) -> Result<()> {
+        let blocks = [rows.div_ceil(BAND_ROWS * bands), 1, self.heads.count.min(MOST_HEADS)];
+        if blocks.contains(&0) {
+            return Ok(());
+        }
+        let name = dtype.ident();
+        let instance = || {
+            let function = function.replace("{T}", &format!("opsmith::dtype::{name}"));
+            format!("OPSMITH_TENSOR_ATTENTION(opsmith_kernel, dtype::{name}, {function})")
+        };
+        let bytes = shared * (width + TILE_MARGIN) * dtype.size() as u64;
+        let threads = [MATRIX_THREADS, 1, 1];
+        let grid = Grid { blocks: blocks.map(|count| count as u32), threads, shared: bytes as u32 };
+        let parameters = [std::ptr::from_ref(self).cast::<c_void>()];
+        let key = (number << 1 | u32::from(width == WIDEST)) << 8 | dtype as u32;
+        // SAFETY: the caller's promise.
+        unsafe { TENSOR_PROGRAM.launch(device, key, instance, grid, &parameters) }
+    }
+
     /// Launches a function of the program for rows and columns of a result.
     ///
     /// # Safety
@@ -162,6 +213,15 @@ pub fn attention(
     with_float!(dtype, C => {
         let parameter = Attention::<C>::new(sizes, operands, is_causal, scale)?;
         let (rows, columns) = (parameter.queries, parameter.width);
+        if let Some(width) = parameter.tensor_width(dtype) {
+            // Two bands read each key once, one leaves more blocks to few queries.
+            let bands = if rows > BAND_ROWS { 2 } else { 1 };
+            let keys = if width == WIDEST && bands == 2 { 32 } else { 64 };
+            let function = (bands as u32, format!("run_tensor_attention<{{T}}, {width}, {bands}>"));
+            let shared = BAND_ROWS * bands + 2 * keys;
+            // SAFETY: the sizes were checked, and the views vouch for their elements.
+            return unsafe { parameter.launch_tensor((out.device(), dtype, width), function, (rows, bands), shared) };
+        }
         // SAFETY: the sizes were checked, and the views vouch for their elements.
         unsafe { parameter.launch(out.device(), dtype, (0, "run_attention"), rows, columns) }
     })
@@ -235,6 +295,9 @@ unsafe fn launch_backward<C: Element>(f: &Attention<C>, device: Device, dtype: D
     // SAFETY: the caller's promise.
     unsafe {
         f.launch(device, dtype, (1, "run_attention_products"), queries, 1)?;
+        if let Some(columns) = f.tensor_width(dtype) {
+            return launch_tensor_backward(f, (device, dtype, columns));
+        }
         if f.has(GRADS) || f.has(GRADS + 3) {
             f.launch(device, dtype, (2, &backward(false, false)), queries, inner)?;
         }
@@ -243,6 +306,27 @@ unsafe fn launch_backward<C: Element>(f: &Attention<C>, device: Device, dtype: D
         }
         if f.has(GRADS + 2) {
             f.launch(device, dtype, (4, &backward(true, true)), keys, width)?;
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// Operands are on the device, and of the sizes.
+unsafe fn launch_tensor_backward<C: Element>(
+    f: &Attention<C>,
+    place @ (_, _, columns): (Device, DType, u64),
+) -> Result<()> {
+    // Two operands of the block's rows, and two stages of two of the other side.
+    let shared = 2 * BAND_ROWS + 4 * if columns == WIDEST { 32 } else { 64 };
+    let of = |side: &str| format!("run_tensor_attention_of_{side}<{{T}}, {columns}>");
+    // SAFETY: the caller's promise.
+    unsafe {
+        if f.has(GRADS) || f.has(GRADS + 3) {
+            f.launch_tensor(place, (3, of("queries")), (f.queries, 1), shared)?;
+        }
+        if f.has(GRADS + 1) || f.has(GRADS + 2) {
+            f.launch_tensor(place, (4, of("keys")), (f.keys, 1), shared)?;
         }
     }
     Ok(())

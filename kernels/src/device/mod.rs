@@ -114,6 +114,15 @@ pub const ATTENTION: &[&str] = &headers!(
     include_str!("../../cuda/product.cuh")
 );
 
+/// The library's texts for attention by tensor cores.
+pub const TENSOR_ATTENTION: &[&str] = &headers!(
+    include_str!("../../cuda/loop.cuh"),
+    include_str!("../../cuda/team.cuh"),
+    include_str!("../../cuda/product.cuh"),
+    include_str!("../../cuda/tensor_core.cuh"),
+    include_str!("../../cuda/attention.cuh")
+);
+
 /// The library's texts for reductions; the last has the families' names and geometries at its head.
 ///
 /// ```
