@@ -36,43 +36,81 @@ DEVICE Compute<T> factor_of(const void *factors, u64 column, Compute<T> otherwis
   return factors == nullptr ? otherwise : to_compute(static_cast<const T *>(factors)[column]);
 }
 
-// Two passes over a row, so that a mean far from zero costs few digits.
-template <class T, bool centred>
-DEVICE Statistics<Compute<T>> statistics_of(const Team &team, const T *row, u64 size, u64 count, double eps) {
+// Factors of a chunk's columns, or `otherwise` if there are none.
+template <class T>
+DEVICE void load_factors(const Line<const T> &factors, u64 first, u64 size, Compute<T> otherwise, Chunk<T> &chunk) {
+  if (factors.start != nullptr) {
+    load_chunk(factors, first, size, otherwise, chunk);
+    return;
+  }
+  UNROLL
+  for (int i = 0; i < kChunk<T>; ++i) chunk[i] = otherwise;
+}
+
+// Two passes over a row, so that a mean far from zero costs few digits. `chunks` have the row afterwards if it is held.
+template <class T, bool centred, bool held>
+DEVICE Statistics<Compute<T>> statistics_of(const Team &team, const Line<const T> &row, u64 size, u64 count, double eps,
+                                            Chunk<T> *chunks) {
   using C = Compute<T>;
   C mean = 0, squares = 0;
   if constexpr (centred) {
-    for (u64 i = team.lane; i < size; i += team.lanes) mean += to_compute(row[i]);
+    each_chunk<T, held>(team, size, [&](u64 first, int k) {
+      load_chunk(row, first, size, C(0), chunks[k]);
+      UNROLL
+      for (int i = 0; i < kChunk<T>; ++i) mean += chunks[k][i];
+    });
     mean = combined(mean, Adding(), team) / static_cast<C>(count);
   }
-  for (u64 i = team.lane; i < size; i += team.lanes) {
-    const C deviation = to_compute(row[i]) - mean;
-    squares += deviation * deviation;
-  }
+  each_chunk<T, held>(team, size, [&](u64 first, int k) {
+    if constexpr (!held || !centred) load_chunk(row, first, size, C(0), chunks[k]);
+    UNROLL
+    for (int i = 0; i < kChunk<T>; ++i) {
+      const C deviation = chunks[k][i] - mean;
+      if (first + static_cast<u64>(i) < size) squares += deviation * deviation;
+    }
+  });
   squares = combined(squares, Adding(), team);
   return {mean, math::rsqrt(squares / static_cast<C>(count) + static_cast<C>(eps))};
 }
 
-template <class T, bool centred>
-DEVICE void run_normalise(const Normalisation &geometry) {
+template <class T, bool centred, bool held>
+DEVICE void normalise_rows(const Normalisation &geometry) {
   using C = Compute<T>;
   const Team team = team_of(true);
   const u64 row = static_cast<u64>(blockIdx.x) * team.teams + team.number;
   // Teams without a row take part with none of its elements, since the others wait for all threads.
   const bool exists = row < geometry.rows;
   const u64 size = exists ? geometry.size : 0, start = exists ? row * geometry.size : 0;
-  const T *const in = static_cast<const T *>(geometry.in) + start;
-  T *const out = static_cast<T *>(geometry.out);
-  const Statistics<C> statistics = statistics_of<T, centred>(team, in, size, geometry.size, geometry.eps);
-  for (u64 i = team.lane; out != nullptr && i < size; i += team.lanes) {
-    // Minus zero shifts nothing, a zero's sign included.
-    const C scaled = statistics.normal(to_compute(in[i])) * factor_of<T>(geometry.weight, i, C(1));
-    out[start + i] = from_compute<T>(scaled + factor_of<T>(geometry.bias, i, -C(0)));
+  const auto in = line_of(static_cast<const T *>(geometry.in) + start, 1);
+  const auto weight = line_of(static_cast<const T *>(geometry.weight), 1), bias = line_of(static_cast<const T *>(geometry.bias), 1);
+  Chunk<T> chunks[held ? kHeldChunks : 1];
+  const Statistics<C> statistics = statistics_of<T, centred, held>(team, in, size, geometry.size, geometry.eps, chunks);
+  if (geometry.out != nullptr) {
+    const auto out = line_of(static_cast<T *>(geometry.out) + start, 1);
+    each_chunk<T, held>(team, size, [&](u64 first, int k) {
+      if constexpr (!held) load_chunk(in, first, size, C(0), chunks[k]);
+      Chunk<T> weights, biases;
+      load_factors(weight, first, size, C(1), weights);
+      // Minus zero shifts nothing, a zero's sign included.
+      load_factors(bias, first, size, -C(0), biases);
+      UNROLL
+      for (int i = 0; i < kChunk<T>; ++i) chunks[k][i] = statistics.normal(chunks[k][i]) * weights[i] + biases[i];
+      store_chunk(out, first, size, chunks[k]);
+    });
   }
   if (!exists || team.lane != 0) return;
   if (geometry.mean != nullptr) static_cast<T *>(geometry.mean)[row] = from_compute<T>(statistics.mean);
   using Stored = choice<centred, T, C>;
   if (geometry.rstd != nullptr) static_cast<Stored *>(geometry.rstd)[row] = from_compute<Stored>(statistics.rstd);
+}
+
+template <class T, bool centred>
+DEVICE void run_normalise(const Normalisation &geometry) {
+  if (is_held<T>(team_of(true), geometry.size)) {
+    normalise_rows<T, centred, true>(geometry);
+  } else {
+    normalise_rows<T, centred, false>(geometry);
+  }
 }
 
 template <class C>
@@ -93,32 +131,59 @@ DEVICE Statistics<Compute<T>> given_statistics(const Normalisation &geometry, u6
 }
 
 // `dy * weight` less its parts along the row's mean and along the row itself, which have no effect, times `rstd`.
-template <class T, bool centred>
-DEVICE void run_normalise_backward(const Normalisation &geometry) {
+template <class T, bool centred, bool held>
+DEVICE void normalise_rows_backward(const Normalisation &geometry) {
   using C = Compute<T>;
   const Team team = team_of(true);
   const u64 row = static_cast<u64>(blockIdx.x) * team.teams + team.number;
   const bool exists = row < geometry.rows;
   const u64 size = exists ? geometry.size : 0, start = exists ? row * geometry.size : 0;
-  const T *const in = static_cast<const T *>(geometry.in) + start, *const grad = static_cast<const T *>(geometry.grad) + start;
-  T *const out = static_cast<T *>(geometry.out) + start;
+  const auto in = line_of(static_cast<const T *>(geometry.in) + start, 1), grad = line_of(static_cast<const T *>(geometry.grad) + start, 1);
+  const auto weight = line_of(static_cast<const T *>(geometry.weight), 1);
+  const auto out = line_of(static_cast<T *>(geometry.out) + start, 1);
+  Chunk<T> chunks[held ? kHeldChunks : 1], grads[held ? kHeldChunks : 1];
   Statistics<C> statistics = {};
   if constexpr (centred) {
     if (exists) statistics = given_statistics<T>(geometry, row);
   } else {
-    statistics = statistics_of<T, false>(team, in, size, geometry.size, geometry.eps);
+    statistics = statistics_of<T, false, held>(team, in, size, geometry.size, geometry.eps, chunks);
   }
+  // The gradients of the normalised elements of chunk k, in `grads`; the elements in `chunks`.
+  const auto load = [&](u64 first, int k) {
+    Chunk<T> weights;
+    load_chunk(grad, first, size, C(0), grads[k]);
+    load_factors(weight, first, size, C(1), weights);
+    UNROLL
+    for (int i = 0; i < kChunk<T>; ++i) grads[k][i] *= weights[i];
+    if constexpr (!held || centred) load_chunk(in, first, size, C(0), chunks[k]);
+  };
   Projections<C> sums = {0, 0};
-  for (u64 i = team.lane; i < size; i += team.lanes) {
-    const C scaled = to_compute(grad[i]) * factor_of<T>(geometry.weight, i, C(1));
-    if constexpr (centred) sums.of_mean += scaled;
-    sums.of_row += scaled * statistics.normal(to_compute(in[i]));
-  }
+  each_chunk<T, held>(team, size, [&](u64 first, int k) {
+    load(first, k);
+    UNROLL
+    for (int i = 0; i < kChunk<T>; ++i) {
+      if constexpr (centred) sums.of_mean += grads[k][i];
+      sums.of_row += grads[k][i] * statistics.normal(chunks[k][i]);
+    }
+  });
   sums = combined(sums, AddingProjections(), team);
   const C count = static_cast<C>(geometry.size), of_mean = sums.of_mean / count, of_row = sums.of_row / count;
-  for (u64 i = team.lane; i < size; i += team.lanes) {
-    const C scaled = to_compute(grad[i]) * factor_of<T>(geometry.weight, i, C(1));
-    out[i] = from_compute<T>(statistics.rstd * (scaled - (of_mean + statistics.normal(to_compute(in[i])) * of_row)));
+  each_chunk<T, held>(team, size, [&](u64 first, int k) {
+    if constexpr (!held) load(first, k);
+    UNROLL
+    for (int i = 0; i < kChunk<T>; ++i) {
+      grads[k][i] = statistics.rstd * (grads[k][i] - (of_mean + statistics.normal(chunks[k][i]) * of_row));
+    }
+    store_chunk(out, first, size, grads[k]);
+  });
+}
+
+template <class T, bool centred>
+DEVICE void run_normalise_backward(const Normalisation &geometry) {
+  if (is_held<T>(team_of(true), geometry.size)) {
+    normalise_rows_backward<T, centred, true>(geometry);
+  } else {
+    normalise_rows_backward<T, centred, false>(geometry);
   }
 }
 

@@ -1,6 +1,7 @@
 // Softmax and its logarithm along a dimension, and their gradients.
 //
-// In: lines of elements, and a rule. Out: as many lines. A team of threads has a line (team.cuh), and reads it twice.
+// In: lines of elements, and a rule. Out: as many lines. A team of threads has a line (team.cuh), and reads it once if registers
+// can hold it, else twice (chunks.cuh).
 //
 //   OPSMITH_SOFTMAX(opsmith_kernel, Softmax<float>)
 //   OPSMITH_SOFTMAX(opsmith_kernel, SoftmaxBackward<float>)
@@ -43,16 +44,49 @@ struct SoftmaxRule {
   using C = Compute<T>;
   enum : int { kOperands = 2 };
 
-  DEVICE void operator()(const Team &team, u64 size, T *out, const i64 *steps, const T *const *inputs) const {
-    const T *const x = inputs[0];
+  template <bool held>
+  DEVICE void run(const Team &team, u64 size, T *out, const i64 *steps, const T *const *inputs) const {
+    const Line<const T> x = line_of(inputs[0], steps[1]);
+    const Line<T> y = line_of(out, steps[0]);
+    Chunk<T> chunks[held ? kHeldChunks : 1];
     Exponentials<C> sums = {-infinity<C>(), 0};
-    for (u64 i = team.lane; i < size; i += team.lanes) sums = with(sums, to_compute(x[static_cast<i64>(i) * steps[1]]));
-    sums = all_of(team, sums);
-    const C factor = logarithm ? math::log(sums.sum) : 1 / sums.sum;
-    for (u64 i = team.lane; i < size; i += team.lanes) {
-      const C distance = to_compute(x[static_cast<i64>(i) * steps[1]]) - sums.largest;
-      out[static_cast<i64>(i) * steps[0]] = from_compute<T>(logarithm ? distance - factor : math::exp(distance) * factor);
+    each_chunk<T, held>(team, size, [&](u64 first, int k) {
+      load_chunk(x, first, size, -infinity<C>(), chunks[k]);
+      UNROLL
+      for (int i = 0; i < kChunk<T>; ++i) {
+        if constexpr (held) {
+          sums.largest = Larger()(sums.largest, chunks[k][i]);
+        } else {
+          sums = with(sums, chunks[k][i]);
+        }
+      }
+    });
+    if constexpr (held) {
+      sums.largest = combined(sums.largest, Larger(), team);
+      // Infinity's difference from itself is NaN.
+      each_chunk<T, held>(team, size, [&](u64, int k) {
+        UNROLL
+        for (int i = 0; i < kChunk<T>; ++i) {
+          const C distance = chunks[k][i] - sums.largest, weight = math::exp(distance);
+          if (chunks[k][i] != -infinity<C>()) sums.sum += weight;
+          chunks[k][i] = logarithm ? distance : weight;
+        }
+      });
+      sums.sum = combined(sums.sum, Adding(), team);
+    } else {
+      sums = all_of(team, sums);
     }
+    const C factor = logarithm ? math::log(sums.sum) : 1 / sums.sum;
+    each_chunk<T, held>(team, size, [&](u64 first, int k) {
+      if constexpr (!held) load_chunk(x, first, size, C(0), chunks[k]);
+      UNROLL
+      for (int i = 0; i < kChunk<T>; ++i) {
+        C &element = chunks[k][i];
+        if constexpr (!held) element = logarithm ? element - sums.largest : math::exp(element - sums.largest);
+        element = logarithm ? element - factor : element * factor;
+      }
+      store_chunk(y, first, size, chunks[k]);
+    });
   }
 };
 template <class T>
@@ -67,19 +101,31 @@ struct SoftmaxBackwardRule {
   using C = Compute<T>;
   enum : int { kOperands = 3 };
 
-  DEVICE void operator()(const Team &team, u64 size, T *out, const i64 *steps, const T *const *inputs) const {
-    const T *const grad = inputs[0], *const y = inputs[1];
+  template <bool held>
+  DEVICE void run(const Team &team, u64 size, T *out, const i64 *steps, const T *const *inputs) const {
+    const Line<const T> grad = line_of(inputs[0], steps[1]), y = line_of(inputs[1], steps[2]);
+    const Line<T> target = line_of(out, steps[0]);
+    Chunk<T> grads[held ? kHeldChunks : 1], outputs[held ? kHeldChunks : 1];
     C sum = 0;
-    for (u64 i = team.lane; i < size; i += team.lanes) {
-      const C term = to_compute(grad[static_cast<i64>(i) * steps[1]]);
-      sum += logarithm ? term : term * to_compute(y[static_cast<i64>(i) * steps[2]]);
-    }
+    each_chunk<T, held>(team, size, [&](u64 first, int k) {
+      load_chunk(grad, first, size, C(0), grads[k]);
+      if (held || !logarithm) load_chunk(y, first, size, C(0), outputs[k]);
+      UNROLL
+      for (int i = 0; i < kChunk<T>; ++i) sum += logarithm ? grads[k][i] : grads[k][i] * outputs[k][i];
+    });
     sum = combined(sum, Adding(), team);
-    for (u64 i = team.lane; i < size; i += team.lanes) {
-      const C of_output = to_compute(grad[static_cast<i64>(i) * steps[1]]), output = to_compute(y[static_cast<i64>(i) * steps[2]]);
-      const C result = logarithm ? of_output - math::exp(output) * sum : (of_output - sum) * output;
-      out[static_cast<i64>(i) * steps[0]] = from_compute<T>(result);
-    }
+    each_chunk<T, held>(team, size, [&](u64 first, int k) {
+      if constexpr (!held) {
+        load_chunk(grad, first, size, C(0), grads[k]);
+        load_chunk(y, first, size, C(0), outputs[k]);
+      }
+      UNROLL
+      for (int i = 0; i < kChunk<T>; ++i) {
+        C &element = grads[k][i];
+        element = logarithm ? element - math::exp(outputs[k][i]) * sum : (element - sum) * outputs[k][i];
+      }
+      store_chunk(target, first, size, grads[k]);
+    });
   }
 };
 template <class T>
@@ -100,7 +146,13 @@ DEVICE void run_lines(const Rule &rule, const Lines<Rule::kOperands> &geometry) 
   const T *inputs[count - 1];
   UNROLL
   for (int i = 1; i < count; ++i) inputs[i - 1] = static_cast<const T *>(geometry.pointers[i]) + offsets[i];
-  rule(team, size, static_cast<T *>(const_cast<void *>(geometry.pointers[0])) + offsets[0], geometry.steps, inputs);
+  T *const out = static_cast<T *>(const_cast<void *>(geometry.pointers[0])) + offsets[0];
+  // The same for all teams of the block, whose threads wait for each other.
+  if (is_held<T>(team, geometry.size)) {
+    rule.template run<true>(team, size, out, geometry.steps, inputs);
+  } else {
+    rule.template run<false>(team, size, out, geometry.steps, inputs);
+  }
 }
 
 }  // namespace opsmith

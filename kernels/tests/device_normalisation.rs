@@ -17,7 +17,7 @@ use opsmith_kernels::device::{LAYER_NORM_HEADERS, Normalisation, Shape};
 use opsmith_runtime::Element;
 
 const EPS: f64 = 1e-5;
-const SHAPES: [[i64; 2]; 5] = [[7, 33], [300, 5], [3, 2000], [1000, 40], [1, 1]];
+const SHAPES: [[i64; 2]; 7] = [[7, 33], [300, 5], [3, 2000], [1000, 40], [1, 1], [2, 8200], [5, 516]];
 
 /// Runs a kernel: its macro, and the arguments after the name.
 fn run(
@@ -98,7 +98,7 @@ fn layer_forward<T: Number + Element<Compute: normalisation::Real>>(
     normalisation::native_layer_norm(x.view(), &x.sizes[1..], weight, bias, EPS, y, means, rstds).unwrap();
     let results = [&out, &mean, &rstd].map(|array| device.memory::<T>(array.elements.len()));
     [geometry.out, geometry.mean, geometry.rstd] = [0, 1, 2].map(|place| results[place].pointer());
-    let shape = geometry.of_each_row().unwrap();
+    let shape = geometry.of_each_row(T::DTYPE).unwrap();
     run(device, "OPSMITH_NORMALISE", &format!("{}, true", T::NAME), shape, 1, &geometry);
     near("out", &results[0], &out, units);
     near("mean", &results[1], &mean, units);
@@ -141,7 +141,14 @@ fn layer_backward<T: Number + Element<Compute: normalisation::Real>>(
     [geometry.out, geometry.grad_weight, geometry.grad_bias] =
         [0, 1, 2].map(|place| results[place].pointer());
     let arguments = format!("{}, true", T::NAME);
-    run(device, "OPSMITH_NORMALISE_BACKWARD", &arguments, geometry.of_each_row().unwrap(), 1, &geometry);
+    run(
+        device,
+        "OPSMITH_NORMALISE_BACKWARD",
+        &arguments,
+        geometry.of_each_row(T::DTYPE).unwrap(),
+        1,
+        &geometry,
+    );
     near("gradient of the input", &results[0], &of_x, units);
     of_factors(device, &arguments, &geometry);
     // Of a thousand rows, partial sums are of the size of a hundred, and so are their units.
@@ -177,7 +184,7 @@ fn root_mean_square<T: Number + Element<Compute: normalisation::Real>>([rows, si
         ..Normalisation::of_rows(rows as u64, size as u64, EPS)
     };
     let arguments = format!("{}, false", T::NAME);
-    let by_row = geometry.of_each_row().unwrap();
+    let by_row = geometry.of_each_row(T::DTYPE).unwrap();
     run(&device, "OPSMITH_NORMALISE", &arguments, by_row, 1, &geometry);
     near("out", &results[0], &out, units);
 

@@ -205,7 +205,8 @@ fn check_lines<T: Element + Number, const N: usize>(
             host(&inputs, dim as i64, wanted.view_mut()).unwrap();
             let mut strides = [&wanted.strides[..]; N];
             inputs.iter().zip(&mut strides[1..]).for_each(|(input, strides)| *strides = &input.strides);
-            let (mut lines, shape): (Lines<N>, Shape) = Lines::along(dim, sizes, strides).unwrap();
+            let (mut lines, _): (Lines<N>, Shape) = Lines::along(dim, sizes, strides).unwrap();
+            let shape = lines.in_chunks(T::DTYPE).unwrap();
             let memory: Vec<_> = inputs.iter().map(|input| device.copied(&input.elements)).collect();
             let target = device.memory::<T>(count);
             lines.pointers[0] = target.pointer();

@@ -14,8 +14,8 @@ use super::launch::{strided, with_float};
 use super::scratch::Room;
 use crate::cpu::attention::{check_sizes, expect_results};
 use crate::cpu::{expect_operand, expect_sizes};
-use crate::device::{ATTENTION, TENSOR_ATTENTION};
 use crate::device::strided::Strided;
+use crate::device::{ATTENTION, TENSOR_ATTENTION};
 
 static PROGRAM: DeviceProgram =
     DeviceProgram::new("attention.cuh", ATTENTION, include_str!("../../cuda/attention.cuh"));

@@ -57,6 +57,7 @@ fn forward(rule: (u8, &str), input: &DeviceView<'_>, dim: i64, out: &DeviceViewM
     let dim = wrap_dim(dim, input.sizes().len())?;
     expect_sizes(out.sizes(), input.sizes())?;
     let (mut lines, shape) = Lines::along(dim, input.sizes(), [out.strides(), input.strides()])
+        .and_then(|(lines, _)| Some((lines, lines.in_chunks(dtype)?)))
         .ok_or_else(|| too_many_dims(input.sizes().len()))?;
     lines.pointers = [out.address().cast_const().cast(), input.address().cast()];
     let rule = (rule.0, "OPSMITH_SOFTMAX", rule.1);
@@ -76,8 +77,9 @@ fn backward(
     expect_sizes(out.sizes(), grad.sizes())?;
     expect_operand("output", output.sizes(), grad.sizes())?;
     let strides = [out.strides(), grad.strides(), output.strides()];
-    let (mut lines, shape) =
-        Lines::along(dim, grad.sizes(), strides).ok_or_else(|| too_many_dims(grad.sizes().len()))?;
+    let (mut lines, shape) = Lines::along(dim, grad.sizes(), strides)
+        .and_then(|(lines, _)| Some((lines, lines.in_chunks(dtype)?)))
+        .ok_or_else(|| too_many_dims(grad.sizes().len()))?;
     lines.pointers = [out.address().cast_const().cast(), grad.address().cast(), output.address().cast()];
     let rule = (rule.0, "OPSMITH_SOFTMAX", rule.1);
     // SAFETY: the operands' elements are of the rule's type, and the lines are theirs.

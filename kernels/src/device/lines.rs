@@ -4,6 +4,8 @@
 
 use std::ffi::c_void;
 
+use opsmith_runtime::DType;
+
 /// The most dimensions of a geometry.
 pub(super) const MOST_DIMS: usize = 8;
 /// Threads of a block of all these kernels.
@@ -40,6 +42,16 @@ pub struct Lines<const N: usize> {
     pub pointers: [*const c_void; N],
 }
 
+/// The elements of a chunk of `chunks.cuh`, 16 bytes.
+fn chunk_of(dtype: DType) -> u64 {
+    (16 / dtype.size() as u64).max(1)
+}
+
+/// Threads of a block that have one line of so many elements, a power of two.
+fn threads_of_line(size: u64, chunk: u64) -> u64 {
+    size.div_ceil(chunk).clamp(1, THREADS).next_power_of_two()
+}
+
 impl<const N: usize> Lines<N> {
     /// The lines along a dimension of operands with the same sizes, without addresses, and their launch. `None` if there are
     /// more than eight other dimensions, or too many lines for a launch.
@@ -68,11 +80,24 @@ impl<const N: usize> Lines<N> {
         }
         let along_x = lines.steps[N - 1].unsigned_abs() < nearest;
         lines.along_x = u32::from(along_x);
-        let x = if along_x { size.clamp(1, THREADS).next_power_of_two() } else { 32 };
+        let shape = lines.shape(1)?;
+        Some((lines, shape))
+    }
+
+    /// The launch of kernels whose threads have chunks of lines of elements of this type (`chunks.cuh`); `None` if there are too many
+    /// lines for one.
+    pub fn in_chunks(&self, dtype: DType) -> Option<Shape> {
+        self.shape(chunk_of(dtype))
+    }
+
+    /// The launch in which a thread has `chunk` neighbouring elements of a line.
+    fn shape(&self, chunk: u64) -> Option<Shape> {
+        let along_x = self.along_x != 0;
+        let x = if along_x { threads_of_line(self.size, chunk) } else { 32 };
         let teams = if along_x { THREADS / x } else { x };
         let blocks =
-            u32::try_from(lines.lines.div_ceil(teams)).ok().filter(|&blocks| blocks <= i32::MAX as u32)?;
-        Some((lines, Shape { blocks, threads: [x as u32, (THREADS / x) as u32] }))
+            u32::try_from(self.lines.div_ceil(teams)).ok().filter(|&blocks| blocks <= i32::MAX as u32)?;
+        Some(Shape { blocks, threads: [x as u32, (THREADS / x) as u32] })
     }
 }
 
@@ -138,9 +163,9 @@ impl Normalisation {
         }
     }
 
-    /// The launch of the kernels with a team for each row; `None` if rows are too many for one.
-    pub fn of_each_row(&self) -> Option<Shape> {
-        let x = self.size.clamp(1, THREADS).next_power_of_two();
+    /// The launch of the kernels with a team for each row, of elements of this type; `None` if rows are too many for one.
+    pub fn of_each_row(&self, dtype: DType) -> Option<Shape> {
+        let x = threads_of_line(self.size, chunk_of(dtype));
         let blocks = u32::try_from(self.rows.div_ceil(THREADS / x))
             .ok()
             .filter(|&blocks| blocks <= i32::MAX as u32)?;

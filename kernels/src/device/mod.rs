@@ -75,6 +75,7 @@ pub const REFLECTIONS: &[&str] = &headers!(
 /// The library's texts for elements that have a place in the order of their line.
 pub const SELECT_HEADERS: &[&str] = &headers!(
     include_str!("../../cuda/team.cuh"),
+    include_str!("../../cuda/chunks.cuh"),
     include_str!("../../cuda/softmax.cuh"),
     include_str!("../../cuda/order.cuh")
 );
@@ -134,12 +135,18 @@ pub const REDUCTION_HEADERS: &[&str] =
     &headers!(include_str!("../../cuda/team.cuh"), include_str!("../../cuda/reduction.cuh"));
 
 /// The library's texts for softmax and its gradients.
-pub const SOFTMAX_HEADERS: &[&str] =
-    &headers!(include_str!("../../cuda/team.cuh"), include_str!("../../cuda/softmax.cuh"));
+pub const SOFTMAX_HEADERS: &[&str] = &headers!(
+    include_str!("../../cuda/team.cuh"),
+    include_str!("../../cuda/chunks.cuh"),
+    include_str!("../../cuda/softmax.cuh")
+);
 
 /// The library's texts for normalisation of rows and its gradients.
-pub const LAYER_NORM_HEADERS: &[&str] =
-    &headers!(include_str!("../../cuda/team.cuh"), include_str!("../../cuda/layer_norm.cuh"));
+pub const LAYER_NORM_HEADERS: &[&str] = &headers!(
+    include_str!("../../cuda/team.cuh"),
+    include_str!("../../cuda/chunks.cuh"),
+    include_str!("../../cuda/layer_norm.cuh")
+);
 
 /// The compiler's options for these texts. A product and a sum are fused only where a text says so, as on the host:
 /// otherwise z times its conjugate has an imaginary part.

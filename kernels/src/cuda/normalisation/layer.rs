@@ -190,8 +190,8 @@ impl Rows {
             return Ok(());
         }
         let (name, shape, blocks) = match kernel {
-            Kernel::Forward => ("OPSMITH_NORMALISE", geometry.of_each_row(), 1),
-            Kernel::Backward => ("OPSMITH_NORMALISE_BACKWARD", geometry.of_each_row(), 1),
+            Kernel::Forward => ("OPSMITH_NORMALISE", geometry.of_each_row(self.dtype), 1),
+            Kernel::Backward => ("OPSMITH_NORMALISE_BACKWARD", geometry.of_each_row(self.dtype), 1),
             Kernel::Factors => ("OPSMITH_NORMALISE_FACTORS", geometry.of_columns(), geometry.splits),
             Kernel::FactorsEnd => {
                 let blocks = u32::try_from(geometry.size.div_ceil(256)).ok();
