@@ -81,7 +81,8 @@ fn calls() {
         );
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    println!("PASSED {} overloads, {passed} calls", names.len());
+    // The line before is that of the test's name.
+    println!("\nPASSED {} overloads, {passed} calls", names.len());
 }
 
 /// The stand-ins.
@@ -93,7 +94,7 @@ static STAND_INS: LazyLock<StandIns> = LazyLock::new(|| {
 #[track_caller]
 fn done(folder: &Path) {
     let text = STAND_INS.done("calls", &[(FOLDER, folder.to_str().unwrap())]);
-    println!("{}", text.lines().find(|line| line.starts_with("PASSED ")).unwrap_or_default());
+    println!("{}", text.lines().find(|line| line.starts_with("PASSED ")).expect("the number of calls"));
 }
 
 fn of_project(name: &str) -> PathBuf {
@@ -112,7 +113,7 @@ fn calls_at_which_operators_are_easily_wrong_give_what_was_recorded() {
 
 /// All recorded calls, of the folders that `OPSMITH_PARITY` names, or of those beside the project.
 #[test]
-#[ignore = "compiles a kernel for each of thousands of calls: about an hour; called by hand"]
+#[ignore = "needs the recorded calls beside the project, and minutes; a step of .ci/run"]
 fn all_recorded_calls_give_the_recorded_results() {
     let shared = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name);
     let folders: Vec<PathBuf> = match std::env::var_os("OPSMITH_PARITY") {
