@@ -10,19 +10,25 @@ root=$PWD
 environment=${BRIDGES_ENVIRONMENT:-$(mktemp -d)}
 [ -n "${BRIDGES_ENVIRONMENT:-}" ] || trap 'rm -rf "$environment"' EXIT
 
-frameworks=(torch jax tvm-ffi)
+frameworks=(torch jax tvm-ffi onnxruntime)
 case ${1:-} in
-torch | jax | tvm-ffi) frameworks=("$1") && shift ;;
+torch | jax | tvm-ffi | onnxruntime) frameworks=("$1") && shift ;;
 esac
 
 for framework in "${frameworks[@]}"; do
   [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-  package=${framework/tvm-ffi/apache-tvm-ffi}
-  "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest setuptools ninja "$package"
+  packages=("${framework/tvm-ffi/apache-tvm-ffi}")
+  operators=(transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat _foreach_mul.Scalar)
+  if [ "$framework" = onnxruntime ]; then
+    packages+=(onnx)
+    operators+=(add_reduce mul.Tensor maximum gt.Tensor where.self clamp exp sum.dim_IntList amax mean.dim cumsum mm layer_norm topk max.dim stack
+      constant_pad_nd roll)
+  fi
+  "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest "setuptools>=70.1" ninja "${packages[@]}"
   folder=$environment/folders/$framework
   rm -rf "$folder"
   cargo run --quiet --profile test --bin opsmith -- bridge "$framework" examples/custom_op/ops.yaml \
-    transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat _foreach_mul.Scalar -o "$folder" --opsmith "$root"
+    "${operators[@]}" -o "$folder" --opsmith "$root"
   PATH="$environment/bin:$PATH" CARGO_TARGET_DIR="$root/target/bridges" \
     "$environment/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps "$folder"
   (cd "$environment" && bin/python -m pytest -q --no-header -p no:cacheprovider "$root/python/tests/test_bridge_${framework//-/_}.py" "$@")

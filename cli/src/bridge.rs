@@ -55,6 +55,7 @@ enum FrameworkName {
     Torch,
     Jax,
     TvmFfi,
+    Onnxruntime,
 }
 
 impl From<FrameworkName> for Framework {
@@ -63,6 +64,7 @@ impl From<FrameworkName> for Framework {
             FrameworkName::Torch => Framework::Torch,
             FrameworkName::Jax => Framework::Jax,
             FrameworkName::TvmFfi => Framework::TvmFfi,
+            FrameworkName::Onnxruntime => Framework::Onnxruntime,
         }
     }
 }
@@ -117,7 +119,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     if report::refuse_mistakes(&checked, Format::Text, Color::Auto.on_stderr())? {
         return Ok(Outcome::Mistakes);
     }
-    let chosen = Chosen::of(&checked.model, names).map_err(anyhow::Error::msg)?;
+    let chosen = Chosen::of(&checked.model, names, arguments.framework.into()).map_err(anyhow::Error::msg)?;
     let namespace = arguments.namespace.clone().unwrap_or_else(|| library.package.replace('-', "_"));
     let settings = Settings {
         framework: arguments.framework.into(),

@@ -127,6 +127,34 @@ fn chosen_operators_may_be_those_below_the_spec() {
 }
 
 #[test]
+fn a_folder_for_onnx_runtime_has_signatures_and_constant_dtypes() {
+    let folder = Folder::new("onnxruntime");
+    opsmith(&["bridge", "onnxruntime", SPEC, "sort", "cat", "gt.Tensor", "-o", folder.text()]).assert_parts(&[
+        "src/opsmith_example_custom_op_onnxruntime.cpp",
+        "src/onnxruntime_interface.h",
+        "opsmith_example_custom_op_onnxruntime/__init__.py",
+    ]);
+    let source = folder.read("src/opsmith_example_custom_op_onnxruntime.cpp");
+    let rows = source.split_once("const Row ROWS[] = {\n").unwrap().1.split_once("};").unwrap().0;
+    let mut rows: Vec<&str> = rows.lines().map(str::trim).collect();
+    rows.sort_unstable();
+    assert_eq!(
+        rows,
+        [
+            r#"{"cat", {0} },"#,
+            r#"{"gt.Tensor", {9} },"#,
+            r#"{"sort", {0, 7} },"#,
+            r#"{"sort.stable", {0, 7} },"#,
+        ]
+    );
+    let package = folder.read("opsmith_example_custom_op_onnxruntime/__init__.py");
+    let row = r#""cat": ("cat(Tensor[] tensors, int dim=0) -> Tensor", (("tensors", "Tensor[]", False), ("dim", "int", True),)),"#;
+    assert!(package.contains(row), "{package}");
+    assert!(!folder.read("setup.py").contains("import onnxruntime"));
+    assert!(folder.read("pyproject.toml").contains("requires = [\"setuptools>=70.1\"]"));
+}
+
+#[test]
 fn mistakes_say_their_reason_and_write_nothing() {
     let folder = Folder::new("mistakes");
     let refused = |arguments: &[&str], expected: &str| {

@@ -7,13 +7,14 @@ mod chosen;
 mod facts;
 mod header;
 mod jax;
+mod onnxruntime;
 mod torch;
 mod tvm_ffi;
 
 use std::path::Path;
 
 use minijinja::{Value, context};
-use opsmith_codegen::model::Model;
+use opsmith_codegen::model::{Model, Op};
 
 use crate::scaffold::{Dependencies, FileChange, Refusal, is_package_name, render};
 pub use chosen::{Chosen, LeftOut};
@@ -29,6 +30,16 @@ pub enum Framework {
     Jax,
     /// tvm-ffi.
     TvmFfi,
+    /// ONNX Runtime.
+    Onnxruntime,
+}
+
+/// The reason for which a framework cannot have an operator; `None` if it can.
+fn refusal_of(framework: Framework, op: &Op) -> Option<String> {
+    refusal(op).or_else(|| match framework {
+        Framework::Onnxruntime => onnxruntime::refusal(op),
+        Framework::Torch | Framework::Jax | Framework::TvmFfi => None,
+    })
 }
 
 /// The crate that has a library of operators.
@@ -100,6 +111,7 @@ pub fn folder(
         Framework::Torch => torch::files(model, chosen, &name, &shared)?,
         Framework::Jax => jax::files(&name, &shared)?,
         Framework::TvmFfi => tvm_ffi::files(&name, &shared)?,
+        Framework::Onnxruntime => onnxruntime::files(model, chosen, &name, &shared)?,
     });
     let change = |(path, text)| FileChange { path: folder.join(path), text, exists: false };
     Ok(files.into_iter().map(change).collect())
