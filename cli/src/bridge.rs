@@ -56,6 +56,7 @@ enum FrameworkName {
     Jax,
     TvmFfi,
     Onnxruntime,
+    Cann,
 }
 
 impl From<FrameworkName> for Framework {
@@ -65,6 +66,7 @@ impl From<FrameworkName> for Framework {
             FrameworkName::Jax => Framework::Jax,
             FrameworkName::TvmFfi => Framework::TvmFfi,
             FrameworkName::Onnxruntime => Framework::Onnxruntime,
+            FrameworkName::Cann => Framework::Cann,
         }
     }
 }

@@ -40,7 +40,7 @@ impl Chosen {
             if !is_chosen {
                 continue;
             }
-            match refusal_of(framework, op) {
+            match refusal_of(framework, model, op) {
                 None => chosen.operators.push(place),
                 Some(reason) => chosen.left_out.push(LeftOut { name: op.name.clone(), reason }),
             }
@@ -54,7 +54,7 @@ impl Chosen {
             }
             if let Some(reason) = known
                 .iter()
-                .map(|op| refusal_of(framework, op))
+                .map(|op| refusal_of(framework, model, op))
                 .collect::<Option<Vec<_>>>()
                 .and_then(|all| all.into_iter().next())
             {

@@ -24,10 +24,8 @@ const FILES: [(&str, &str); 6] = [
 /// attribute can be. `None` if there is none.
 pub fn refusal(op: &Op) -> Option<String> {
     let is_missing = |kind: &Kind| matches!(kind, Kind::Strs | Kind::DTypes | Kind::Generator);
-    let found = op
-        .args
-        .iter()
-        .find(|arg| is_missing(&arg.ty.kind) && arg.default.is_none() && !arg.ty.optional)?;
+    let found =
+        op.args.iter().find(|arg| is_missing(&arg.ty.kind) && arg.default.is_none() && !arg.ty.optional)?;
     Some(format!("no attribute of ONNX has values of `{}`, {}", found.name, found.ty))
 }
 
@@ -62,7 +60,8 @@ fn constant(rule: &Expr) -> Option<DType> {
 
 /// The number in ONNX of the element type of each result, 0 for one that depends on arguments.
 fn types(op: &Op) -> String {
-    let rules = op.infer.as_ref().filter(|infer| infer.function.is_none()).map_or(&[][..], |infer| &infer.dtypes);
+    let rules =
+        op.infer.as_ref().filter(|infer| infer.function.is_none()).map_or(&[][..], |infer| &infer.dtypes);
     let one = |at: usize| rules.get(at).and_then(constant).map_or(0, element_type).to_string();
     (0..op.visible().len()).map(one).collect::<Vec<_>>().join(", ")
 }
