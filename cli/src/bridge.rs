@@ -15,7 +15,8 @@ use crate::{Outcome, files, init};
 #[derive(clap::Args)]
 #[command(after_help = "\
 The folder has the header of the C interface of kernels, a crate that builds them into a library with it, and the
-framework's sources, which call it. Its README.md says how to build and use it.
+framework's sources, which call it. Its README.md says how to build and use it. A folder for CANN has definitions
+without kernels.
 
 Examples:
   opsmith bridge torch my_ops/ops.yaml -o my_ops_torch

@@ -9,15 +9,11 @@ use super::dtypes::ORDER;
 use super::rules::{element_type, literal};
 
 /// Names that an attribute may not have, since tools in Python make it a parameter.
-const TAKEN: &[&str] = &[
-    "False", "None", "True", "abs", "all", "and", "any", "as", "assert", "async", "await", "bin", "bool",
-    "break", "bytes", "chr", "class", "complex", "continue", "def", "del", "dict", "dir", "elif", "else",
-    "eval", "except", "exec", "filter", "finally", "float", "for", "format", "from", "global", "hash",
-    "help", "hex", "id", "if", "import", "in", "input", "int", "is", "iter", "lambda", "len", "list", "map",
-    "max", "min", "next", "nonlocal", "not", "object", "oct", "open", "or", "ord", "pass", "pow", "print",
-    "property", "raise", "range", "repr", "return", "reversed", "round", "set", "slice", "sorted", "str",
-    "sum", "super", "try", "tuple", "type", "vars", "while", "with", "yield", "zip",
-];
+const TAKEN: &str = "False None True abs all and any as assert async await bin bool break bytes chr class complex \
+    continue def del dict dir elif else eval except exec filter finally float for format from global \
+    hash help hex id if import in input int is iter lambda len list map max min next nonlocal not object \
+    oct open or ord pass pow print property raise range repr return reversed round set slice sorted str \
+    sum super try tuple type vars while with yield zip";
 
 /// Numbers of element types in CANN, in the order of [`ORDER`], and that of none.
 const NUMBERS: [i64; 15] = [0, 1, 27, 11, 2, 6, 3, 9, 4, 7, 8, 10, 12, 16, 17];
@@ -90,7 +86,7 @@ pub fn attributes(op: &Op) -> Result<Vec<Attribute>, String> {
             None if arg.ty.optional => Some(value(arg, &Default::None)?),
             None => None,
         };
-        let suffix = if TAKEN.contains(&arg.name.as_str()) { "_" } else { "" };
+        let suffix = if TAKEN.split(' ').any(|word| word == arg.name) { "_" } else { "" };
         found.push(Attribute { argument, name: format!("{}{suffix}", arg.name), kind, default, reader });
     }
     Ok(found)
