@@ -163,16 +163,16 @@ fn a_folder_for_cann_has_definitions_without_kernels() {
     opsmith(&["bridge", "cann", SPEC, "-o", shown]).assert(
         0,
         &format!(
-            "made {shown} with 3 operators in the namespace `opsmith_example_custom_op`
+            "made {shown} with 4 operators in the namespace `opsmith_example_custom_op`
   op_host/cann_rules.h
   op_host/laplacian.cpp
   op_host/gaussian.cpp
+  op_host/heatstep.cpp
   op_host/addreduce.cpp
   operators.json
   README.md
 left out: transpose_copy, because a function in Rust, `shapes::permuted`, computes the shape of a result
 left out: invert_permutation, because its results are no tensors
-left out: heat_step, because a rule reads the result of an operator that it calls
 left out: plus, because it is another name of an operator, without a definition of its own
 next: see {shown}/README.md
 "
@@ -190,6 +190,13 @@ next: see {shown}/README.md
         assert!(source.contains(part), "{part}\n{source}");
     }
     assert!(!source.contains("infer_dtype"));
+    // The rules of a composition are those of the operators that it calls.
+    let composed = folder.read("op_host/heatstep.cpp");
+    let (shape, dtype) = (
+        ".Follow(\"self\", FollowType::SHAPE)",
+        "promote(operands(arg_self, typed(promote(operands(typed(arg_self.dtype())), 2)))));",
+    );
+    assert!(composed.contains(shape) && composed.contains(dtype), "{composed}");
     let list = folder.read("operators.json");
     assert!(list.contains("\"default_value\": 1.0") && list.contains("\"op\": \"AddReduce\""), "{list}");
 }

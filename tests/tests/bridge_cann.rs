@@ -17,31 +17,27 @@ use serde_json::Value as Json;
 
 /// Operators of each way of inference: rules of each name, conditions, several results, lists, optional tensors, attributes of each type,
 /// following, compositions.
-const FEW: [&str; 24] = [
+const FEW: [&str; 20] = [
     "abs",
     "add.Tensor",
     "addmm",
     "amax",
     "argmax",
-    "baddbmm",
     "cat",
     "cumsum",
     "exp",
     "gelu",
-    "dot",
     "gt.Tensor",
-    "hypot",
     "index_add",
     "layer_norm",
     "matmul",
     "maximum",
     "mm",
-    "bmm",
     "softmax.int",
     "sum.dim_IntList",
-    "trace",
     "where.self",
     "nll_loss",
+    "softsign",
 ];
 
 /// Element types of CANN by name, with their numbers.
@@ -272,7 +268,7 @@ fn compare(folder: &Folder) -> (usize, usize) {
 fn inference_of_definitions_gives_what_calls_give() {
     let folder = Folder::new("cann_few", &FEW);
     let (ops, calls) = compare(&folder);
-    assert!(ops >= 20 && calls > 60, "{ops} operators, {calls} calls");
+    assert!(ops == 20 && calls > 60, "{ops} operators, {calls} calls");
     // Sizes that are not known, numbers of dimensions that are not, and calls that are refused.
     let cases = [
         ("AddTensor 2 1 0 2 -1 3 1 0 1 3 1 1", "0:-1,3"),

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use self::attributes::{Attribute, Input};
 use self::dtypes::{Column, ORDER, columns};
-use self::rules::{Translator, element_type, literal};
+use self::rules::{InferredFacts, Translator, element_type, literal};
 use super::Chosen;
 use crate::scaffold::{Refusal, render};
 
@@ -27,6 +27,7 @@ const README: &str = include_str!("../templates/cann_readme.md.j2");
 
 /// An operator as CANN has it.
 struct Definition<'a> {
+    model: &'a Model,
     op: &'a Op,
     /// Its type: `AddTensor` of `add.Tensor`.
     kind: String,
@@ -79,7 +80,7 @@ struct Lines {
 }
 
 impl<'a> Definition<'a> {
-    fn of(model: &Model, op: &'a Op) -> Result<Self, String> {
+    fn of(model: &'a Model, op: &'a Op) -> Result<Self, String> {
         if op.gives_list() {
             return Err(
                 "its result is a list of tensors, whose rules CANN's inference has no place for".to_owned()
@@ -104,8 +105,8 @@ impl<'a> Definition<'a> {
                 found.ok_or("the operators that it consists of have no rules which together are one")?
             }
         };
-        let columns = columns(op, &dtypes);
-        Ok(Definition { op, kind: type_name(&op.name), inputs, attributes, shapes, dtypes, columns })
+        let columns = columns(model, op, &dtypes);
+        Ok(Definition { model, op, kind: type_name(&op.name), inputs, attributes, shapes, dtypes, columns })
     }
 
     /// An input whose shape or dtype every call gives.
@@ -158,7 +159,7 @@ impl<'a> Definition<'a> {
         let has_shapes = !matches!(follows, Some((_, "ALL" | "SHAPE")));
         let has_dtypes = !matches!(follows, Some((_, "ALL" | "DTYPE")));
         let (mut shapes, mut dtypes) = (Vec::new(), Vec::new());
-        let translator = Translator::new(self.op);
+        let translator = Translator::new(self.model, self.op, InferredFacts::Sizes);
         for check in self.op.checks.iter().filter(|_| has_shapes) {
             let text = literal(&check.text);
             shapes.push(match translator.translated(&check.condition) {
@@ -171,14 +172,14 @@ impl<'a> Definition<'a> {
             shapes.push(format!("set_shape(context, {at}, [&] {{ return Numbers({rule}); }});"));
         }
         shapes.splice(0..0, self.readings(&translator)?);
-        let translator = Translator::new(self.op);
+        let translator = Translator::new(self.model, self.op, InferredFacts::DTypes);
         for (at, rule) in self.dtypes.iter().enumerate().filter(|_| has_dtypes) {
             let rule = translator.translated(rule)?;
             dtypes.push(format!("context->SetOutputDataType({at}, {rule});"));
         }
         dtypes.splice(0..0, self.readings(&translator)?);
         if self.columns.is_empty() {
-            return Err("no dtypes that CANN has go together in its arguments and results".to_owned());
+            return Err("no dtypes of CANN are known to go together in its arguments and results".to_owned());
         }
         Ok(Lines { shapes, dtypes, follows })
     }

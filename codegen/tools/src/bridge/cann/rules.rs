@@ -6,8 +6,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use opsmith_codegen::analysis::composed;
 use opsmith_codegen::model::expr::{Expr, ExprKind, Query, Variable};
-use opsmith_codegen::model::{Kind, Op, Operation, Ty};
+use opsmith_codegen::model::{Kind, Model, Op, OpId, Operation, Ty};
 use opsmith_core::DType;
 use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
 
@@ -59,18 +60,45 @@ fn cpp_type(ty: &Ty) -> Option<String> {
     Some(if ty.optional { format!("std::optional<{plain}>") } else { plain.to_owned() })
 }
 
+/// The facts that rules give.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InferredFacts {
+    /// Sizes, where dtypes are known.
+    Sizes,
+    /// Dtypes, where sizes are not.
+    DTypes,
+}
+
+/// The rule of the dtype of an operator's first result.
+pub fn dtype_rule(model: &Model, op: &Op) -> Option<Expr> {
+    match &op.infer {
+        Some(infer) => infer.dtypes.first().filter(|_| infer.function.is_none()).cloned(),
+        None => composed::dtype(model, op, 0),
+    }
+}
+
+/// The operator that a call means.
+pub fn called(model: &Model, id: OpId) -> &Op {
+    let op = &model.ops[id.0];
+    op.alias_of.map_or(op, |id| &model.ops[id.0])
+}
+
 /// Expressions of an operator's rules, and the arguments that they read.
 pub struct Translator<'a> {
+    model: &'a Model,
     op: &'a Op,
+    facts: InferredFacts,
     used: RefCell<BTreeSet<usize>>,
+    /// The arguments of the calls whose rules are being read, the innermost last.
+    calls: RefCell<Vec<Vec<Expr>>>,
 }
 
 type Text = Result<String, String>;
 
 impl<'a> Translator<'a> {
     /// A translator of an operator's rules.
-    pub fn new(op: &'a Op) -> Self {
-        Translator { op, used: RefCell::default() }
+    pub fn new(model: &'a Model, op: &'a Op, facts: InferredFacts) -> Self {
+        Translator { model, op, facts, used: RefCell::default(), calls: RefCell::default() }
     }
 
     /// The arguments that were read so far.
@@ -92,11 +120,15 @@ impl<'a> Translator<'a> {
         if text.is_err() {
             self.used.replace(before);
         }
+        self.calls.borrow_mut().clear();
         text
     }
 
     fn text(&self, expr: &Expr) -> Text {
         Ok(match &expr.kind {
+            ExprKind::Variable(Variable::Arg(index)) if !self.calls.borrow().is_empty() => {
+                self.of_call(*index, |given| self.text(given))?
+            }
             ExprKind::Variable(Variable::Arg(index)) => {
                 self.used.borrow_mut().insert(*index);
                 format!("arg_{}", self.op.args[*index].name)
@@ -120,9 +152,7 @@ impl<'a> Translator<'a> {
             ExprKind::Native(path, _) => {
                 return Err(format!("a function in Rust, `{path}`, computes the shape of a result"));
             }
-            ExprKind::Op(..) => {
-                return Err("a rule reads the result of an operator that it calls".to_owned());
-            }
+            ExprKind::Op(id, args) => self.call(*id, args)?,
             ExprKind::Query(query, of, args) => self.query(*query, of, args)?,
             ExprKind::Binary(operation, a, b) => self.binary(*operation, a, b)?,
             ExprKind::Logical(is_and, a, b) => {
@@ -142,6 +172,45 @@ impl<'a> Translator<'a> {
         })
     }
 
+    /// Reads an argument of the innermost call, outside of it.
+    fn of_call<T>(&self, index: usize, read: impl FnOnce(&Expr) -> Result<T, String>) -> Result<T, String> {
+        let Some(args) = self.calls.borrow_mut().pop() else { return Err("a call is missing".to_owned()) };
+        let found = match args.get(index) {
+            Some(given) if !matches!(given.kind, ExprKind::None) => read(given),
+            _ => Err("a rule reads an argument that a call of the composition leaves out".to_owned()),
+        };
+        self.calls.borrow_mut().push(args);
+        found
+    }
+
+    /// The result of a called operator, of which the dtype is known.
+    fn call(&self, id: OpId, args: &[Expr]) -> Text {
+        const DEPTH: usize = 8;
+        let rule = dtype_rule(self.model, called(self.model, id));
+        let is_readable = self.facts == InferredFacts::DTypes && self.calls.borrow().len() < DEPTH;
+        let Some(rule) = rule.filter(|_| is_readable) else {
+            return Err("a rule reads the result of an operator that it calls".to_owned());
+        };
+        self.calls.borrow_mut().push(args.to_vec());
+        let text = self.text(&rule);
+        self.calls.borrow_mut().pop();
+        Ok(format!("typed({})", text?))
+    }
+
+    /// The category of a number by its type: of truth values, integers or floats.
+    fn category(&self, number: &Expr) -> Result<i64, String> {
+        match (&number.kind, &number.ty.kind) {
+            (ExprKind::Convert(inner), _) => self.category(inner),
+            (ExprKind::Variable(Variable::Arg(index)), _) if !self.calls.borrow().is_empty() => {
+                self.of_call(*index, |given| self.category(given))
+            }
+            (_, Kind::Bool) => Ok(0),
+            (_, Kind::Int) => Ok(1),
+            (_, Kind::Float) => Ok(2),
+            _ => Err(format!("a dtype depends on the kind of a {}, which no attribute has", number.ty)),
+        }
+    }
+
     fn shape_rule(&self, rule: ShapeRule, args: &[Expr]) -> Text {
         if rule == ShapeRule::Broadcast {
             let tensors: Vec<Expr> = args.iter().filter(|arg| arg.ty.holds_tensors()).cloned().collect();
@@ -159,13 +228,15 @@ impl<'a> Translator<'a> {
                 format!("same(operands({}))", self.all(&tensors)?.join(", "))
             }
             (DTypeRule::Promote | DTypeRule::PromoteFloat, _) => {
-                if let Some(number) = args.iter().find(|arg| !arg.ty.holds_tensors()) {
-                    return Err(format!(
-                        "a dtype depends on the kind of a {}, which no attribute has",
-                        number.ty
-                    ));
+                let (tensors, numbers): (Vec<Expr>, Vec<Expr>) =
+                    args.iter().cloned().partition(|arg| arg.ty.holds_tensors());
+                let categories = numbers.iter().map(|number| self.category(number));
+                let categories = categories.collect::<Result<Vec<_>, _>>()?;
+                let tensors = self.all(&tensors)?.join(", ");
+                match categories.into_iter().max() {
+                    Some(category) => format!("{}(operands({tensors}), {category})", rule.name()),
+                    None => format!("{}(operands({tensors}))", rule.name()),
                 }
-                format!("{}(operands({}))", rule.name(), all()?)
             }
             (DTypeRule::Real | DTypeRule::Opmath | DTypeRule::Complex, [of]) => {
                 format!("{}({}.dtype())", rule.name(), self.text(of)?)
@@ -178,6 +249,12 @@ impl<'a> Translator<'a> {
     }
 
     fn query(&self, query: Query, of: &Expr, args: &[Expr]) -> Text {
+        let reads_sizes = matches!(query, Query::Sizes | Query::Size | Query::Dim | Query::Numel);
+        if reads_sizes && self.facts == InferredFacts::DTypes {
+            return Err(
+                "a dtype depends on sizes, which CANN does not tell where it infers dtypes".to_owned()
+            );
+        }
         let (is_tensor, base) = (of.ty.kind == Kind::Tensor, self.text(of)?);
         let args = self.all(args)?;
         let first = args.first().map_or("", String::as_str);

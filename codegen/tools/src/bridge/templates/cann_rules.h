@@ -341,17 +341,20 @@ inline ge::DataType same(const Operands &all) {
   return all.empty() ? ge::DT_FLOAT : all[0]->type;
 }
 
-// Tensors count as ones with dimensions: CANN infers dtypes without shapes.
-inline ge::DataType promote(const Operands &all) {
+// Tensors count as ones with dimensions: CANN infers dtypes without shapes. A number changes the dtype if its category is higher.
+inline ge::DataType promote(const Operands &all, int number = 0) {
   ge::DataType result = all.empty() ? ge::DT_FLOAT : all[0]->type;
   for (const Tensor *one : all) {
     result = promoted(result, one->type);
   }
-  return result;
+  if (category(result) >= number) {
+    return result;
+  }
+  return number == 1 ? ge::DT_INT64 : ge::DT_FLOAT;
 }
 
 inline ge::DataType floating(ge::DataType type) { return category(type) < 2 ? ge::DT_FLOAT : type; }
-inline ge::DataType promote_float(const Operands &all) { return floating(promote(all)); }
+inline ge::DataType promote_float(const Operands &all, int number = 0) { return floating(promote(all, number)); }
 inline ge::DataType real(ge::DataType type) { return ROWS[row_of(type)].real; }
 inline ge::DataType opmath(ge::DataType type) { return ROWS[row_of(type)].opmath; }
 inline ge::DataType complex(ge::DataType type) { return ROWS[row_of(type)].complex; }
