@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the folders of `opsmith bridge` for the example crate with some stock operators, builds them, and tests them in the frameworks:
 #   scripts/bridges.sh                    all frameworks that have folders
-#   scripts/bridges.sh torch -k compile   one of them, with pytest's own arguments
+#   scripts/bridges.sh torch -k compile   one of them, or several, with pytest's own arguments
 # Needs python3 with venv and pip, a compiler of C++20 and some GB. BRIDGES_ENVIRONMENT names a folder that is kept, so that the next run need
 # not install again; CARGO_PROFILE is cargo's profile of the kernels (default: release).
 set -euo pipefail
@@ -10,19 +10,30 @@ root=$PWD
 environment=${BRIDGES_ENVIRONMENT:-$(mktemp -d)}
 [ -n "${BRIDGES_ENVIRONMENT:-}" ] || trap 'rm -rf "$environment"' EXIT
 
-frameworks=(torch jax tvm-ffi)
-case ${1:-} in
-torch | jax | tvm-ffi) frameworks=("$1") && shift ;;
-esac
+frameworks=(torch jax tvm-ffi onnxruntime)
+chosen=()
+while [[ ${1:-} =~ ^(torch|jax|tvm-ffi|onnxruntime)$ ]]; do
+  chosen+=("$1") && shift
+done
+[ ${#chosen[@]} -eq 0 ] || frameworks=("${chosen[@]}")
 
 for framework in "${frameworks[@]}"; do
   [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-  package=${framework/tvm-ffi/apache-tvm-ffi}
-  "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest setuptools ninja "$package"
+  packages=("${framework/tvm-ffi/apache-tvm-ffi}")
+  operators=(transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat _foreach_mul.Scalar)
+  if [ "$framework" = onnxruntime ]; then
+    packages+=(onnx)
+    operators+=(add_reduce mul.Tensor maximum gt.Tensor where.self clamp exp sum.dim_IntList amax mean.dim cumsum mm layer_norm topk max.dim stack
+      constant_pad_nd roll)
+  fi
+  if ! "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest "setuptools>=70.1" ninja "${packages[@]}"; then
+    echo "no folder for $framework: pip cannot install ${packages[*]} here"
+    continue
+  fi
   folder=$environment/folders/$framework
   rm -rf "$folder"
   cargo run --quiet --profile test --bin opsmith -- bridge "$framework" examples/custom_op/ops.yaml \
-    transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat _foreach_mul.Scalar -o "$folder" --opsmith "$root"
+    "${operators[@]}" -o "$folder" --opsmith "$root"
   PATH="$environment/bin:$PATH" CARGO_TARGET_DIR="$root/target/bridges" \
     "$environment/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps "$folder"
   (cd "$environment" && bin/python -m pytest -q --no-header -p no:cacheprovider "$root/python/tests/test_bridge_${framework//-/_}.py" "$@")

@@ -15,7 +15,8 @@ use crate::{Outcome, files, init};
 #[derive(clap::Args)]
 #[command(after_help = "\
 The folder has the header of the C interface of kernels, a crate that builds them into a library with it, and the
-framework's sources, which call it. Its README.md says how to build and use it.
+framework's sources, which call it. Its README.md says how to build and use it. A folder for CANN has definitions
+without kernels.
 
 Examples:
   opsmith bridge torch my_ops/ops.yaml -o my_ops_torch
@@ -55,6 +56,8 @@ enum FrameworkName {
     Torch,
     Jax,
     TvmFfi,
+    Onnxruntime,
+    Cann,
 }
 
 impl From<FrameworkName> for Framework {
@@ -63,6 +66,8 @@ impl From<FrameworkName> for Framework {
             FrameworkName::Torch => Framework::Torch,
             FrameworkName::Jax => Framework::Jax,
             FrameworkName::TvmFfi => Framework::TvmFfi,
+            FrameworkName::Onnxruntime => Framework::Onnxruntime,
+            FrameworkName::Cann => Framework::Cann,
         }
     }
 }
@@ -117,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     if report::refuse_mistakes(&checked, Format::Text, Color::Auto.on_stderr())? {
         return Ok(Outcome::Mistakes);
     }
-    let chosen = Chosen::of(&checked.model, names).map_err(anyhow::Error::msg)?;
+    let chosen = Chosen::of(&checked.model, names, arguments.framework.into()).map_err(anyhow::Error::msg)?;
     let namespace = arguments.namespace.clone().unwrap_or_else(|| library.package.replace('-', "_"));
     let settings = Settings {
         framework: arguments.framework.into(),

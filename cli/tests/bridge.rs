@@ -127,6 +127,81 @@ fn chosen_operators_may_be_those_below_the_spec() {
 }
 
 #[test]
+fn a_folder_for_onnx_runtime_has_signatures_and_constant_dtypes() {
+    let folder = Folder::new("onnxruntime");
+    opsmith(&["bridge", "onnxruntime", SPEC, "sort", "cat", "gt.Tensor", "-o", folder.text()]).assert_parts(
+        &[
+            "src/opsmith_example_custom_op_onnxruntime.cpp",
+            "src/onnxruntime_interface.h",
+            "opsmith_example_custom_op_onnxruntime/__init__.py",
+        ],
+    );
+    let source = folder.read("src/opsmith_example_custom_op_onnxruntime.cpp");
+    let rows = source.split_once("const Row ROWS[] = {\n").unwrap().1.split_once("};").unwrap().0;
+    let mut rows: Vec<&str> = rows.lines().map(str::trim).collect();
+    rows.sort_unstable();
+    assert_eq!(
+        rows,
+        [
+            r#"{"cat", {0} },"#,
+            r#"{"gt.Tensor", {9} },"#,
+            r#"{"sort", {0, 7} },"#,
+            r#"{"sort.stable", {0, 7} },"#,
+        ]
+    );
+    let package = folder.read("opsmith_example_custom_op_onnxruntime/__init__.py");
+    let row = r#""cat": ("cat(Tensor[] tensors, int dim=0) -> Tensor", (("tensors", "Tensor[]", False), ("dim", "int", True),)),"#;
+    assert!(package.contains(row), "{package}");
+    assert!(!folder.read("setup.py").contains("import onnxruntime"));
+    assert!(folder.read("pyproject.toml").contains("requires = [\"setuptools>=70.1\"]"));
+}
+
+#[test]
+fn a_folder_for_cann_has_definitions_without_kernels() {
+    let folder = Folder::new("cann");
+    let shown = folder.text();
+    opsmith(&["bridge", "cann", SPEC, "-o", shown]).assert(
+        0,
+        &format!(
+            "made {shown} with 4 operators in the namespace `opsmith_example_custom_op`
+  op_host/cann_rules.h
+  op_host/laplacian.cpp
+  op_host/gaussian.cpp
+  op_host/heatstep.cpp
+  op_host/addreduce.cpp
+  operators.json
+  README.md
+left out: transpose_copy, because a function in Rust, `shapes::permuted`, computes the shape of a result
+left out: invert_permutation, because its results are no tensors
+left out: plus, because it is another name of an operator, without a definition of its own
+next: see {shown}/README.md
+"
+        ),
+        "",
+    );
+    let source = folder.read("op_host/laplacian.cpp");
+    for part in [
+        "    const Tensor arg_self = required(context, 0);\n",
+        "    require([&] { return (arg_self.dim() == Number(2)); }, \"self.dim() == 2\");\n",
+        "    set_shape(context, 0, [&] { return Numbers(follow(arg_self)); });\n",
+        ".Follow(\"self\", FollowType::DTYPE);\n",
+        "    this->SetInferShape(::infer_shape);\n",
+    ] {
+        assert!(source.contains(part), "{part}\n{source}");
+    }
+    assert!(!source.contains("infer_dtype"));
+    // The rules of a composition are those of the operators that it calls.
+    let composed = folder.read("op_host/heatstep.cpp");
+    let (shape, dtype) = (
+        ".Follow(\"self\", FollowType::SHAPE)",
+        "promote(operands(arg_self, typed(promote(operands(typed(arg_self.dtype())), 2)))));",
+    );
+    assert!(composed.contains(shape) && composed.contains(dtype), "{composed}");
+    let list = folder.read("operators.json");
+    assert!(list.contains("\"default_value\": 1.0") && list.contains("\"op\": \"AddReduce\""), "{list}");
+}
+
+#[test]
 fn mistakes_say_their_reason_and_write_nothing() {
     let folder = Folder::new("mistakes");
     let refused = |arguments: &[&str], expected: &str| {

@@ -14,8 +14,8 @@ use crate::model::{Model, Op};
 
 use decide::substituted;
 pub(crate) use refusals::{Refusal, Refused, is_literal, negated, refusals};
-pub use rules::shape;
 pub(crate) use rules::{Fact, Told, told};
+pub use rules::{dtype, shape};
 
 /// The source of a result of a composition.
 pub enum Source<'a> {

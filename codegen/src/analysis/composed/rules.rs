@@ -24,6 +24,12 @@ pub fn shape(model: &Model, op: &Op, position: usize) -> Option<Expr> {
     composed(reading, op, position, &Callers { op, outer: None })
 }
 
+/// The dtype of a result of a composition, as [`shape`] gives its sizes.
+pub fn dtype(model: &Model, op: &Op, position: usize) -> Option<Expr> {
+    let reading = Reading { model, fact: Fact::DType, parent: None };
+    composed(reading, op, position, &Callers { op, outer: None })
+}
+
 /// A fact of results that rules give.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fact {

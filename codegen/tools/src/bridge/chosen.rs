@@ -4,7 +4,7 @@
 
 use opsmith_codegen::model::Model;
 
-use super::facts::refusal;
+use super::{Framework, refusal_of};
 
 /// An operator that no framework can have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ impl Chosen {
     ///
     /// # Errors
     /// If no operator has a name, or none of that name can be one of a framework: the reason, as users read it.
-    pub fn of(model: &Model, names: &[String]) -> Result<Chosen, String> {
+    pub fn of(model: &Model, names: &[String], framework: Framework) -> Result<Chosen, String> {
         let mut chosen = Chosen::default();
         let is_named = |op: &opsmith_codegen::model::Op, name: &String| *name == op.name || *name == op.base;
         for (place, op) in model.ops.iter().enumerate() {
@@ -40,7 +40,7 @@ impl Chosen {
             if !is_chosen {
                 continue;
             }
-            match refusal(op) {
+            match refusal_of(framework, model, op) {
                 None => chosen.operators.push(place),
                 Some(reason) => chosen.left_out.push(LeftOut { name: op.name.clone(), reason }),
             }
@@ -54,7 +54,7 @@ impl Chosen {
             }
             if let Some(reason) = known
                 .iter()
-                .map(|op| refusal(op))
+                .map(|op| refusal_of(framework, model, op))
                 .collect::<Option<Vec<_>>>()
                 .and_then(|all| all.into_iter().next())
             {

@@ -3,17 +3,19 @@
 //! In: a checked model, the crate that has its library, a framework. Out: files: the header of the C interface, a crate of kernels that
 //! exports it, and the framework's sources, which call it; or the reason why an operator cannot be one of the framework's.
 
+mod cann;
 mod chosen;
 mod facts;
 mod header;
 mod jax;
+mod onnxruntime;
 mod torch;
 mod tvm_ffi;
 
 use std::path::Path;
 
 use minijinja::{Value, context};
-use opsmith_codegen::model::Model;
+use opsmith_codegen::model::{Model, Op};
 
 use crate::scaffold::{Dependencies, FileChange, Refusal, is_package_name, render};
 pub use chosen::{Chosen, LeftOut};
@@ -29,6 +31,19 @@ pub enum Framework {
     Jax,
     /// tvm-ffi.
     TvmFfi,
+    /// ONNX Runtime.
+    Onnxruntime,
+    /// CANN: definitions without kernels.
+    Cann,
+}
+
+/// The reason for which a framework cannot have an operator; `None` if it can.
+fn refusal_of(framework: Framework, model: &Model, op: &Op) -> Option<String> {
+    refusal(op).or_else(|| match framework {
+        Framework::Onnxruntime => onnxruntime::refusal(op),
+        Framework::Cann => cann::refusal(model, op),
+        Framework::Torch | Framework::Jax | Framework::TvmFfi => None,
+    })
 }
 
 /// The crate that has a library of operators.
@@ -94,12 +109,17 @@ pub fn folder(
         kernels => format!("lib{name}_kernels.so"),
         operators => chosen.operators.iter().map(|place| model.ops[*place].name.clone()).collect::<Vec<_>>(),
     };
-    let mut files = vec![("opsmith_abi.h".to_owned(), header())];
-    files.extend(render_all(&KERNELS, &name, &shared)?);
+    let mut files = Vec::new();
+    if framework != Framework::Cann {
+        files.push(("opsmith_abi.h".to_owned(), header()));
+        files.extend(render_all(&KERNELS, &name, &shared)?);
+    }
     files.extend(match framework {
         Framework::Torch => torch::files(model, chosen, &name, &shared)?,
         Framework::Jax => jax::files(&name, &shared)?,
         Framework::TvmFfi => tvm_ffi::files(&name, &shared)?,
+        Framework::Onnxruntime => onnxruntime::files(model, chosen, &name, &shared)?,
+        Framework::Cann => cann::files(model, chosen, &shared)?,
     });
     let change = |(path, text)| FileChange { path: folder.join(path), text, exists: false };
     Ok(files.into_iter().map(change).collect())
