@@ -123,7 +123,7 @@ impl<C: Element> Attention<C> {
     fn tensor_width(&self, dtype: DType) -> Option<u64> {
         let columns = self.inner.max(self.width);
         let fits = matches!(dtype, DType::F16 | DType::BF16) && columns <= WIDEST;
-        fits.then(|| if columns <= WIDEST / 2 { WIDEST / 2 } else { WIDEST })
+        fits.then_some(if columns <= WIDEST / 2 { WIDEST / 2 } else { WIDEST })
     }
 
     /// Launches a function of the program of tensor cores for rows of a result, of which a block has `bands` times 64, and tiles of
