@@ -3,22 +3,26 @@
 #   scripts/bridges.sh                    all frameworks that have folders
 #   scripts/bridges.sh torch -k compile   one of them, with pytest's own arguments
 # Needs python3 with venv and pip, a compiler of C++20 and some GB. BRIDGES_ENVIRONMENT names a folder that is kept, so that the next run need
-# not install again; CARGO_PROFILE is cargo's profile of the kernels (default: release).
+# not install again; CARGO_PROFILE is cargo's profile of the kernels (default: release). MindSpore needs an older NumPy and Python 3.11, which
+# MINDSPORE_PYTHON names (default: python3.11), and so an environment of its own, in the folder `mindspore` of the other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
-environment=${BRIDGES_ENVIRONMENT:-$(mktemp -d)}
-[ -n "${BRIDGES_ENVIRONMENT:-}" ] || trap 'rm -rf "$environment"' EXIT
+shared=${BRIDGES_ENVIRONMENT:-$(mktemp -d)}
+[ -n "${BRIDGES_ENVIRONMENT:-}" ] || trap 'rm -rf "$shared"' EXIT
 
-frameworks=(torch jax tvm-ffi)
+frameworks=(torch jax tvm-ffi mindspore)
 case ${1:-} in
-torch | jax | tvm-ffi) frameworks=("$1") && shift ;;
+torch | jax | tvm-ffi | mindspore) frameworks=("$1") && shift ;;
 esac
 
 for framework in "${frameworks[@]}"; do
-  [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-  package=${framework/tvm-ffi/apache-tvm-ffi}
-  "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest setuptools ninja "$package"
+  python=python3 environment=$shared packages=(numpy ninja "${framework/tvm-ffi/apache-tvm-ffi}")
+  if [ "$framework" = mindspore ]; then
+    python=${MINDSPORE_PYTHON:-python3.11} environment=$shared/mindspore packages=("numpy<2" "mindspore==2.10.*")
+  fi
+  [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
+  "$environment/bin/pip" install --quiet --disable-pip-version-check pytest setuptools "${packages[@]}"
   folder=$environment/folders/$framework
   rm -rf "$folder"
   cargo run --quiet --profile test --bin opsmith -- bridge "$framework" examples/custom_op/ops.yaml \

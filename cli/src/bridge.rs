@@ -54,6 +54,7 @@ pub struct Arguments {
 enum FrameworkName {
     Torch,
     Jax,
+    Mindspore,
     TvmFfi,
 }
 
@@ -62,6 +63,7 @@ impl From<FrameworkName> for Framework {
         match name {
             FrameworkName::Torch => Framework::Torch,
             FrameworkName::Jax => Framework::Jax,
+            FrameworkName::Mindspore => Framework::MindSpore,
             FrameworkName::TvmFfi => Framework::TvmFfi,
         }
     }

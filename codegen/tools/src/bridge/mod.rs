@@ -7,6 +7,8 @@ mod chosen;
 mod facts;
 mod header;
 mod jax;
+mod mindspore;
+mod python;
 mod torch;
 mod tvm_ffi;
 
@@ -27,6 +29,8 @@ pub enum Framework {
     Torch,
     /// JAX.
     Jax,
+    /// MindSpore.
+    MindSpore,
     /// tvm-ffi.
     TvmFfi,
 }
@@ -99,6 +103,7 @@ pub fn folder(
     files.extend(match framework {
         Framework::Torch => torch::files(model, chosen, &name, &shared)?,
         Framework::Jax => jax::files(&name, &shared)?,
+        Framework::MindSpore => mindspore::files(model, chosen, &name, &shared)?,
         Framework::TvmFfi => tvm_ffi::files(&name, &shared)?,
     });
     let change = |(path, text)| FileChange { path: folder.join(path), text, exists: false };
