@@ -277,24 +277,3 @@ def test_mistakes(mode, call, kind, text):
     with pytest.raises(kind) as error:
         call(example(3, 4))
     assert text in str(error.value)
-
-
-def test_threads():
-    import threading
-
-    mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
-    failures = []
-
-    def work(seed):
-        x = example(20, 20, seed=seed)
-        expected = StockExpression.expected(x).asnumpy()
-        for _ in range(50):
-            if not np.allclose(gelu(x).asnumpy(), expected, atol=1e-5):
-                failures.append(seed)
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
