@@ -600,6 +600,25 @@ bool has_tangents(const IValue *arguments, size_t count) {
   return found;
 }
 
+// Whether no mode, transform or other key takes part in calls of this thread.
+bool is_ordinary() {
+  constexpr DispatchKeySet USUAL({DispatchKey::BackendSelect, DispatchKey::ADInplaceOrView});
+  return (c10::impl::tls_local_dispatch_key_set().included_ - USUAL).empty();
+}
+
+// A tensor of a shape whose elements are not read: one element stands for all. Undefined if it takes the dispatcher to make it.
+Tensor shape_alone(c10::SymIntArrayRef sizes, const at::TensorOptions &options) {
+  auto numbers = c10::asIntArrayRefSlowOpt(sizes);
+  if (!numbers || options.device().type() != at::kCPU || options.layout() != at::kStrided || !is_ordinary()) {
+    return Tensor();
+  }
+  // As long as the largest element.
+  static const c10::Storage element = at::detail::empty_cpu({1}, at::kComplexDouble).zero_().storage();
+  auto made = c10::make_intrusive<c10::TensorImpl>(c10::Storage(element), DispatchKeySet(DispatchKey::CPU), options.dtype());
+  made->set_sizes_and_strides(*numbers, c10::SmallVector<int64_t, 4>(sizes.size(), 0));
+  return Tensor(std::move(made));
+}
+
 // A tensor for the backward pass: itself, or its shape alone if no formula reads its elements.
 class Kept {
  public:
@@ -616,7 +635,8 @@ class Kept {
     if (!is_shape_) {
       return saved_.unpack(node);
     }
-    return at::zeros({}, options_).expand_symint(sizes_);
+    Tensor made = shape_alone(sizes_, options_);
+    return made.defined() ? made : at::zeros({}, options_).expand_symint(sizes_);
   }
   void release() { saved_.reset_data(); }
 
