@@ -70,8 +70,11 @@ pub fn files(
         let op = &model.ops[*place];
         let (name, parameters) = (literal(&op.name), literal(parameters(op)));
         let forms = &op.forms;
-        let inplace =
-            form(op, forms.inplace.as_ref(), forms.pairs.is_empty() && self::parameters(op).starts_with("Tensor "));
+        let inplace = form(
+            op,
+            forms.inplace.as_ref(),
+            forms.pairs.is_empty() && self::parameters(op).starts_with("Tensor "),
+        );
         let out = form(op, forms.out.as_ref(), true);
         let has_keyword_only = self::parameters(op).contains('*');
         context! { name, parameters, returns => literal(&returns(op)), inplace, out, has_keyword_only }
