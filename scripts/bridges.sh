@@ -3,30 +3,33 @@
 #   scripts/bridges.sh                    all frameworks that have folders
 #   scripts/bridges.sh torch -k compile   one of them, or several, with pytest's own arguments
 # Needs python3 with venv and pip, a compiler of C++20 and some GB. BRIDGES_ENVIRONMENT names a folder that is kept, so that the next run need
-# not install again; CARGO_PROFILE is cargo's profile of the kernels (default: release).
+# not install again; CARGO_PROFILE is cargo's profile of the kernels (default: release). MindSpore needs an older NumPy and Python 3.11, which
+# MINDSPORE_PYTHON names (default: python3.11), and so an environment of its own, in the folder `mindspore` of the other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
-environment=${BRIDGES_ENVIRONMENT:-$(mktemp -d)}
-[ -n "${BRIDGES_ENVIRONMENT:-}" ] || trap 'rm -rf "$environment"' EXIT
+shared=${BRIDGES_ENVIRONMENT:-$(mktemp -d)}
+[ -n "${BRIDGES_ENVIRONMENT:-}" ] || trap 'rm -rf "$shared"' EXIT
 
-frameworks=(torch jax tvm-ffi onnxruntime)
+frameworks=(torch jax tvm-ffi onnxruntime mindspore)
 chosen=()
-while [[ ${1:-} =~ ^(torch|jax|tvm-ffi|onnxruntime)$ ]]; do
+while [[ ${1:-} =~ ^(torch|jax|tvm-ffi|onnxruntime|mindspore)$ ]]; do
   chosen+=("$1") && shift
 done
 [ ${#chosen[@]} -eq 0 ] || frameworks=("${chosen[@]}")
 
 for framework in "${frameworks[@]}"; do
-  [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-  packages=("${framework/tvm-ffi/apache-tvm-ffi}")
+  python=python3 environment=$shared packages=(numpy ninja "${framework/tvm-ffi/apache-tvm-ffi}")
   operators=(transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat _foreach_mul.Scalar)
-  if [ "$framework" = onnxruntime ]; then
+  if [ "$framework" = mindspore ]; then
+    python=${MINDSPORE_PYTHON:-python3.11} environment=$shared/mindspore packages=("numpy<2" "mindspore==2.10.*")
+  elif [ "$framework" = onnxruntime ]; then
     packages+=(onnx)
     operators+=(add_reduce mul.Tensor maximum gt.Tensor where.self clamp exp sum.dim_IntList amax mean.dim cumsum mm layer_norm topk max.dim stack
       constant_pad_nd roll)
   fi
-  if ! "$environment/bin/pip" install --quiet --disable-pip-version-check numpy pytest "setuptools>=70.1" ninja "${packages[@]}"; then
+  [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
+  if ! "$environment/bin/pip" install --quiet --disable-pip-version-check pytest "setuptools>=70.1" "${packages[@]}"; then
     echo "no folder for $framework: pip cannot install ${packages[*]} here"
     continue
   fi

@@ -55,6 +55,7 @@ pub struct Arguments {
 enum FrameworkName {
     Torch,
     Jax,
+    Mindspore,
     TvmFfi,
     Onnxruntime,
     Cann,
@@ -65,6 +66,7 @@ impl From<FrameworkName> for Framework {
         match name {
             FrameworkName::Torch => Framework::Torch,
             FrameworkName::Jax => Framework::Jax,
+            FrameworkName::Mindspore => Framework::MindSpore,
             FrameworkName::TvmFfi => Framework::TvmFfi,
             FrameworkName::Onnxruntime => Framework::Onnxruntime,
             FrameworkName::Cann => Framework::Cann,

@@ -86,11 +86,11 @@ opsmith-example-custom-op = { path = \"ROOT/examples/custom_op\" }
     let rows = source.split_once("const Row ROWS[] = {\n").unwrap().1.split_once("};").unwrap().0;
     assert_eq!(
         rows,
-        r#"    {"transpose_copy", "Tensor x, int[] perm", "Tensor"},
-    {"laplacian", "Tensor self", "Tensor"},
-    {"gaussian", "Tensor self, *, float width=1.0", "Tensor"},
-    {"heat_step", "Tensor self, *, float rate=0.1", "Tensor"},
-    {"add_reduce", "Tensor x, Tensor y, *, int axis=1, bool keep_dim=False", "Tensor"},
+        r#"    {"transpose_copy", "Tensor x, int[] perm", "Tensor", nullptr, "transpose_copy.out", false},
+    {"laplacian", "Tensor self", "Tensor", "laplacian_", "laplacian.out", false},
+    {"gaussian", "Tensor self, *, float width=1.0", "Tensor", "gaussian_", "gaussian.out", true},
+    {"heat_step", "Tensor self, *, float rate=0.1", "Tensor", nullptr, "heat_step.out", true},
+    {"add_reduce", "Tensor x, Tensor y, *, int axis=1, bool keep_dim=False", "Tensor", nullptr, "add_reduce.out", true},
 "#
     );
     let again = opsmith(&["bridge", "torch", SPEC, "-o", shown]);
@@ -113,7 +113,7 @@ fn chosen_operators_may_be_those_below_the_spec() {
         folder.text(),
     ]);
     run.assert_parts(&["operators in the namespace `mine`", "src/opsmith_example_custom_op_jax.cpp"]);
-    let package = folder.read("opsmith_example_custom_op_jax/__init__.py");
+    let package = folder.read("opsmith_example_custom_op_jax/_abi.py");
     for part in [
         "    \"laplacian\",\n",
         "    \"sort\",\n",
@@ -199,6 +199,33 @@ next: see {shown}/README.md
     assert!(composed.contains(shape) && composed.contains(dtype), "{composed}");
     let list = folder.read("operators.json");
     assert!(list.contains("\"default_value\": 1.0") && list.contains("\"op\": \"AddReduce\""), "{list}");
+}
+
+#[test]
+fn a_folder_for_mindspore_has_functions_for_each_operator() {
+    let folder = Folder::new("mindspore");
+    let run = opsmith(&[
+        "bridge",
+        "mindspore",
+        SPEC,
+        "laplacian",
+        "sort",
+        "_foreach_mul.Scalar",
+        "-o",
+        folder.text(),
+    ]);
+    run.assert_parts(&[
+        "src/opsmith_example_custom_op_mindspore.cpp",
+        "opsmith_example_custom_op_mindspore/_abi.py",
+    ]);
+    let source = folder.read("src/opsmith_example_custom_op_mindspore.cpp");
+    for row in [
+        "OPERATOR(op_laplacian, \"laplacian\", Shape, only)\n",
+        "OPERATOR(op_sort, \"sort\", std::vector<Shape>, all)\n",
+        "OPERATOR(op__foreach_mul_Scalar, \"_foreach_mul.Scalar\", std::vector<Shape>, all)\n",
+    ] {
+        assert!(source.contains(row), "{row}");
+    }
 }
 
 #[test]

@@ -123,9 +123,184 @@ def test_transforms(name):
     assert torch.allclose(*both, atol=1e-5)
 
 
-def test_forward_mode_is_refused():
-    with pytest.raises(NotImplementedError, match="forward mode"):
-        torch.func.jvp(ops.gelu, (example(2),), (example(2),))
+@cases
+def test_forward_mode(name):
+    own, expected, arguments = CASES[name]
+    x, tangent = example(3, 4, dtype=torch.float64), example(3, 4, dtype=torch.float64, seed=1)
+
+    def forward(function):
+        return lambda x: tuple(floats(function(*arguments(x))))
+
+    found, wanted = (torch.func.jvp(forward(function), (x,), (tangent,)) for function in (own, expected))
+    for one, other in zip([*found[0], *found[1]], [*wanted[0], *wanted[1]], strict=True):
+        assert torch.allclose(one, other)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, tangent)
+        for one, other in zip(forward(own)(dual), wanted[1], strict=True):
+            assert torch.allclose(torch.autograd.forward_ad.unpack_dual(one).tangent, other)
+
+
+def test_jacobians_of_forward_mode():
+    x = example(3, dtype=torch.float64)
+    wanted = torch.func.jacfwd(torch.nn.functional.gelu)(x)
+    assert torch.allclose(torch.func.jacfwd(ops.gelu)(x), wanted)
+    assert torch.autograd.gradcheck(ops.gelu, (x.requires_grad_(),), check_forward_ad=True)
+
+
+def test_derivatives_beyond_the_second_are_refused():
+    x = example(3)
+
+    def tangent(x):
+        return torch.func.jvp(ops.gelu, (x,), (torch.ones(3),))[1]
+
+    with pytest.raises(NotImplementedError, match="no derivative in forward mode"):
+        torch.func.jvp(torch.func.grad(lambda x: ops.gelu(x).sum()), (x,), (x,))
+    with pytest.raises(NotImplementedError, match="second order in forward mode"):
+        torch.func.jvp(tangent, (x,), (x,))
+    with pytest.raises(NotImplementedError, match="first and second order alone"):
+        torch.func.grad(lambda x: tangent(x).sum())(x)
+    leaf = x.requires_grad_()
+    (first,) = torch.autograd.grad(ops.gelu(leaf).sum(), leaf, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), leaf, create_graph=True)
+    with pytest.raises(NotImplementedError, match="first and second order alone"):
+        torch.autograd.grad(second.sum(), leaf)
+
+
+@pytest.mark.parametrize(
+    "own, expected, rest",
+    [
+        (ops.gelu_, lambda x: torch.nn.functional.gelu(x), ()),
+        (ops.gaussian_, lambda x: torch.exp(-x * x / 2), ()),
+        (ops.add_, torch.add, (torch.arange(4.0),)),
+    ],
+    ids=["gelu", "gaussian", "add"],
+)
+class TestInPlace:
+    def test_values_and_versions(self, own, expected, rest):
+        x = example(3, 4)
+        other, version = x.clone(), x._version
+        assert own(x, *rest) is x and torch.allclose(x, expected(other, *rest)) and x._version == version + 1
+        strided = example(4, 3).t()
+        other = strided.clone()
+        own(strided, *rest)
+        assert torch.allclose(strided, expected(other, *rest)) and strided.stride() == (1, 3)
+        with torch.inference_mode():
+            version = x._version
+            own(x, *rest)
+        assert x._version == version + 1
+
+    def test_gradients(self, own, expected, rest):
+        x = example(3, 4).requires_grad_()
+        doubled = x * 2
+        assert own(doubled, *rest) is doubled
+        (found,) = torch.autograd.grad(doubled.pow(2).sum(), x)
+        (wanted,) = torch.autograd.grad(expected(x * 2, *rest).pow(2).sum(), x)
+        assert torch.allclose(found, wanted, atol=1e-6)
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+            own(x, *rest)
+        with torch.no_grad():
+            own(x, *rest)
+        base = (x * 2).exp()  # its gradient reads the result
+        own(base, *rest)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            base.sum().backward()
+
+    def test_views_of_recorded_tensors(self, own, expected, rest):
+        x = example(3, 4).requires_grad_()
+        whole, other = x * 2, x * 2
+        own(whole[1], *rest)
+        wanted = torch.stack([other[0], expected(other[1], *rest), other[2]])
+        assert torch.allclose(whole, wanted, atol=1e-6)
+        found = [torch.autograd.grad(one.pow(2).sum(), x)[0] for one in (whole, wanted)]
+        assert torch.allclose(*found, atol=1e-6)
+
+    def test_forward_mode(self, own, expected, rest):
+        x, tangent = example(3, 4), example(3, 4, seed=1)
+        found = torch.func.jvp(lambda x: own(x * 1, *rest), (x,), (tangent,))
+        wanted = torch.func.jvp(lambda x: expected(x, *rest), (x,), (tangent,))
+        assert torch.allclose(found[0], wanted[0]) and torch.allclose(found[1], wanted[1])
+
+    def test_transforms(self, own, expected, rest):
+        x = example(2, 3, 4)
+        found = torch.func.grad(lambda x: own(x * 1, *rest).pow(2).sum())(x)
+        assert torch.allclose(found, torch.func.grad(lambda x: expected(x, *rest).pow(2).sum())(x), atol=1e-6)
+        assert torch.allclose(torch.func.vmap(lambda x: own(x * 1, *rest))(x), expected(x, *rest))
+
+    def test_registration_and_compiled_programs(self, own, expected, rest):
+        overload = getattr(own, own.overloads()[0])
+        for given in (example(3, 4), example(3, 4).requires_grad_() * 1):
+            assert set(torch.library.opcheck(overload, (given.detach().clone(), *rest)).values()) == {"SUCCESS"}
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x: own(x * 2, *rest) + 1, fullgraph=True, backend="aot_eager", dynamic=True)
+        for rows in (3, 5):
+            x = example(rows, 4).requires_grad_()
+            found, wanted = compiled(x), expected(x * 2, *rest) + 1
+            assert torch.allclose(found, wanted)
+            assert torch.allclose(*(torch.autograd.grad(one.pow(2).sum(), x)[0] for one in (found, wanted)), atol=1e-6)
+        mutated = torch.compile(lambda x: own(x, *rest), fullgraph=True, backend="aot_eager")
+        x = example(3, 4)
+        other = x.clone()
+        mutated(x)
+        assert torch.allclose(x, expected(other, *rest))
+
+
+OUTS = pytest.mark.parametrize(
+    "own, expected, arguments",
+    [
+        (ops.gelu.out, torch.nn.functional.gelu, lambda x: (x,)),
+        (ops.add.out, torch.add, lambda x: (x, x[0])),
+        (ops.cat.out, torch.cat, lambda x: ([x, x],)),
+    ],
+    ids=["gelu", "add", "cat"],
+)
+
+
+@OUTS
+def test_out(own, expected, arguments):
+    x = example(3, 4)
+    wanted = expected(*arguments(x))
+    for out in (torch.empty(0), torch.empty_like(wanted), torch.empty(wanted.t().shape).t()):
+        version = out._version
+        assert own(*arguments(x), out=out) is out
+        assert torch.allclose(out, wanted) and out._version > version
+    double = torch.empty(wanted.shape, dtype=torch.float64)
+    assert torch.allclose(own(*arguments(x), out=double).float(), wanted)
+    with pytest.raises(TypeError, match="cannot have"):
+        own(*arguments(x), out=torch.empty(0, dtype=torch.int64))
+    aliased = x.clone()
+    if wanted.shape == x.shape:
+        assert torch.allclose(own(*arguments(aliased), out=aliased), wanted)
+
+
+@OUTS
+def test_out_has_no_derivative(own, expected, arguments):
+    x = example(3, 4).requires_grad_()
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        own(*arguments(x), out=torch.empty(0))
+    with torch.no_grad():
+        own(*arguments(x), out=torch.empty(0))
+
+
+@OUTS
+def test_registration_of_out(own, expected, arguments):
+    x = example(3, 4)
+    out = torch.empty_like(expected(*arguments(x)))
+    assert set(torch.library.opcheck(own, arguments(x), {"out": out}).values()) == {"SUCCESS"}
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x, out: own(*arguments(x), out=out), fullgraph=True, backend="aot_eager")
+    compiled(x, out)
+    assert torch.allclose(out, expected(*arguments(x)))
+
+
+def test_mistakes_of_forms_that_write():
+    with pytest.raises(ValueError, match="writes into a tensor of"):
+        ops.add_(torch.zeros(3), torch.zeros(2, 3))
+    with pytest.raises(ValueError, match="writes into a tensor of"):
+        ops.add_(torch.zeros(3, device="meta"), torch.zeros(2, 3, device="meta"))
+    with pytest.raises(TypeError, match="cannot have"):
+        ops.add_(torch.zeros(3, dtype=torch.int64), torch.zeros(3))
+    with pytest.raises(RuntimeError, match="single memory location"):
+        ops.gelu_(torch.zeros(1).expand(3))
 
 
 def test_large_results_of_compositions_are_handed_over():

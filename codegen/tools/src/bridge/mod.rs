@@ -8,7 +8,9 @@ mod chosen;
 mod facts;
 mod header;
 mod jax;
+mod mindspore;
 mod onnxruntime;
+mod python;
 mod torch;
 mod tvm_ffi;
 
@@ -29,6 +31,8 @@ pub enum Framework {
     Torch,
     /// JAX.
     Jax,
+    /// MindSpore.
+    MindSpore,
     /// tvm-ffi.
     TvmFfi,
     /// ONNX Runtime.
@@ -42,7 +46,7 @@ fn refusal_of(framework: Framework, model: &Model, op: &Op) -> Option<String> {
     refusal(op).or_else(|| match framework {
         Framework::Onnxruntime => onnxruntime::refusal(op),
         Framework::Cann => cann::refusal(model, op),
-        Framework::Torch | Framework::Jax | Framework::TvmFfi => None,
+        Framework::Torch | Framework::Jax | Framework::MindSpore | Framework::TvmFfi => None,
     })
 }
 
@@ -117,6 +121,7 @@ pub fn folder(
     files.extend(match framework {
         Framework::Torch => torch::files(model, chosen, &name, &shared)?,
         Framework::Jax => jax::files(&name, &shared)?,
+        Framework::MindSpore => mindspore::files(model, chosen, &name, &shared)?,
         Framework::TvmFfi => tvm_ffi::files(&name, &shared)?,
         Framework::Onnxruntime => onnxruntime::files(model, chosen, &name, &shared)?,
         Framework::Cann => cann::files(model, chosen, &shared)?,

@@ -50,6 +50,15 @@ fn returns(op: &Op) -> String {
     }
 }
 
+/// The name of a form, as a literal of C++, if it is one of a single tensor: a form that writes several is not registered.
+fn form(op: &Op, name: Option<&String>, is_there: bool) -> String {
+    let writes_one = matches!(op.visible(), [only] if only.ty.kind == Kind::Tensor && !only.ty.optional);
+    match name.filter(|_| writes_one && is_there) {
+        Some(name) => literal(name),
+        None => "nullptr".to_owned(),
+    }
+}
+
 /// The files, with their paths in the folder.
 pub fn files(
     model: &Model,
@@ -60,7 +69,15 @@ pub fn files(
     let row = |place: &usize| {
         let op = &model.ops[*place];
         let (name, parameters) = (literal(&op.name), literal(parameters(op)));
-        context! { name, parameters, returns => literal(&returns(op)) }
+        let forms = &op.forms;
+        let inplace = form(
+            op,
+            forms.inplace.as_ref(),
+            forms.pairs.is_empty() && self::parameters(op).starts_with("Tensor "),
+        );
+        let out = form(op, forms.out.as_ref(), true);
+        let has_keyword_only = self::parameters(op).contains('*');
+        context! { name, parameters, returns => literal(&returns(op)), inplace, out, has_keyword_only }
     };
     let rows: Vec<Value> = chosen.operators.iter().map(row).collect();
     let context = context! { rows, ..shared.clone() };

@@ -7,16 +7,22 @@
 #include <dlfcn.h>
 
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/_fw_primal.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/SymBool.h>
 #include <c10/core/SymInt.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/library.h>
@@ -36,6 +42,9 @@ struct Row {
   const char *name;        // with overload
   const char *parameters;  // as a schema has them
   const char *returns;
+  const char *inplace;  // the form that writes into the first argument, or null
+  const char *out;      // the form that writes into a given tensor, or null
+  bool has_keyword_only;
 };
 
 constexpr const char *NAMESPACE = "{{ namespace }}";
@@ -43,7 +52,7 @@ constexpr const char *KERNELS = "{{ kernels }}";
 
 const Row ROWS[] = {
 {%- for row in rows %}
-    {{ "{" }}{{ row.name }}, {{ row.parameters }}, {{ row.returns }}{{ "}" }},
+    {{ "{" }}{{ row.name }}, {{ row.parameters }}, {{ row.returns }}, {{ row.inplace }}, {{ row.out }}, {{ "true" if row.has_keyword_only else "false" }}{{ "}" }},
 {%- endfor %}
 };
 
@@ -176,10 +185,14 @@ struct Entry {
     pullback();
     return *second_;
   }
+  const OperatorHandle &functional() const {
+    std::call_once(once_functional_, [this] { functional_.emplace(handle("")); });
+    return *functional_;
+  }
 
  private:
-  mutable std::once_flag once_;
-  mutable std::optional<OperatorHandle> pullback_, second_;
+  mutable std::once_flag once_, once_functional_;
+  mutable std::optional<OperatorHandle> pullback_, second_, functional_;
 };
 
 // Calls a function for each tensor among arguments, also for those in lists, in order.
@@ -576,12 +589,34 @@ std::vector<Tensor> tensors_of(const IValue *arguments, size_t count) {
 // Whether a call is recorded: a tensor among its arguments requires a gradient.
 bool is_tracked(const IValue *arguments, size_t count) {
   bool found = false;
-  for_each_tensor(arguments, count, [&](const Tensor &tensor) {
-    TORCH_CHECK_NOT_IMPLEMENTED(!tensor._fw_grad(0).defined(),
-                                "the operators of {{ library }} have no derivative in forward mode\n  help: use reverse mode");
-    found = found || tensor.requires_grad();
-  });
+  for_each_tensor(arguments, count, [&](const Tensor &tensor) { found = found || tensor.requires_grad(); });
   return found && at::GradMode::is_enabled();
+}
+
+// Whether a tensor among arguments has a tangent, that of forward mode.
+bool has_tangents(const IValue *arguments, size_t count) {
+  bool found = false;
+  for_each_tensor(arguments, count, [&](const Tensor &tensor) { found = found || tensor._fw_grad(0).defined(); });
+  return found;
+}
+
+// Whether no mode, transform or other key takes part in calls of this thread.
+bool is_ordinary() {
+  constexpr DispatchKeySet USUAL({DispatchKey::BackendSelect, DispatchKey::ADInplaceOrView});
+  return (c10::impl::tls_local_dispatch_key_set().included_ - USUAL).empty();
+}
+
+// A tensor of a shape whose elements are not read: one element stands for all. Undefined if it takes the dispatcher to make it.
+Tensor shape_alone(c10::SymIntArrayRef sizes, const at::TensorOptions &options) {
+  auto numbers = c10::asIntArrayRefSlowOpt(sizes);
+  if (!numbers || options.device().type() != at::kCPU || options.layout() != at::kStrided || !is_ordinary()) {
+    return Tensor();
+  }
+  // As long as the largest element.
+  static const c10::Storage element = at::detail::empty_cpu({1}, at::kComplexDouble).zero_().storage();
+  auto made = c10::make_intrusive<c10::TensorImpl>(c10::Storage(element), DispatchKeySet(DispatchKey::CPU), options.dtype());
+  made->set_sizes_and_strides(*numbers, c10::SmallVector<int64_t, 4>(sizes.size(), 0));
+  return Tensor(std::move(made));
 }
 
 // A tensor for the backward pass: itself, or its shape alone if no formula reads its elements.
@@ -600,7 +635,8 @@ class Kept {
     if (!is_shape_) {
       return saved_.unpack(node);
     }
-    return at::zeros({}, options_).expand_symint(sizes_);
+    Tensor made = shape_alone(sizes_, options_);
+    return made.defined() ? made : at::zeros({}, options_).expand_symint(sizes_);
   }
   void release() { saved_.reset_data(); }
 
@@ -688,6 +724,64 @@ class Arguments {
   std::vector<Kept> kept_;
 };
 
+// The keys of a call below those of differentiation.
+DispatchKeySet below(DispatchKeySet keys) { return keys & c10::after_ADInplaceOrView_keyset; }
+
+bool is_plain(DispatchKeySet keys) { return below(keys) == DispatchKeySet(DispatchKey::CPU); }
+
+// Tensors of a list for the C interface, null for absent ones.
+struct Pointers {
+  c10::SmallVector<opsmith_tensor, 4> tensors;
+  c10::SmallVector<const opsmith_tensor *, 4> items;
+
+  explicit Pointers(const torch::autograd::variable_list &given) {
+    tensors.reserve(given.size());
+    for (const Tensor &tensor : given) {
+      add(tensor);
+    }
+  }
+  explicit Pointers(const IValue &list) {
+    auto given = list.toListRef();
+    tensors.reserve(given.size());
+    for (const IValue &item : given) {
+      add(item.isTensor() ? item.toTensor() : Tensor());
+    }
+  }
+  int64_t count() const { return static_cast<int64_t>(items.size()); }
+
+ private:
+  void add(const Tensor &tensor) {
+    if (!tensor.defined()) {
+      items.push_back(nullptr);
+      return;
+    }
+    tensors.push_back(Values::describe(tensor));
+    items.push_back(&tensors.back());
+  }
+};
+
+// Whether tensors are ordinary ones of the host, in a call without modes and transforms, and without tangents.
+bool are_plain(const torch::autograd::variable_list &tensors) {
+  auto local = c10::impl::tls_local_dispatch_key_set();
+  // The dispatcher passes this key over; no operator here has a kernel for it.
+  DispatchKeySet excluded = local.excluded_ | DispatchKeySet(DispatchKey::BackendSelect);
+  for (const Tensor &tensor : tensors) {
+    if (tensor.defined() && (!is_plain((tensor.key_set() | local.included_) - excluded) || tensor._fw_grad(0).defined())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Computes gradients: `_pullback_NAME` without the dispatcher.
+void pull(const Entry &entry, const Pointers &gradients, const Pointers &results, at::ArrayRef<uint8_t> wanted, const IValue *arguments,
+          Results &found) {
+  Values values(entry, arguments);
+  found.check(api().gradient(entry.op, values.data(), values.count(), entry.op->takes_results ? results.items.data() : nullptr,
+                             gradients.items.data(), gradients.count(), wanted.data(), static_cast<int64_t>(wanted.size()),
+                             found.outputs()));
+}
+
 // The node of a call's derivative.
 struct Backward : torch::autograd::Node {
   Backward(const Entry &entry, const IValue *arguments)
@@ -709,46 +803,63 @@ struct Backward : torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list &&gradients) override {
     std::lock_guard<std::mutex> lock(mutex_);
     auto self = c10::intrusive_ptr<torch::autograd::Node>::unsafe_reclaim_from_nonowning(this);
-    c10::List<std::optional<Tensor>> given;
     bool is_any = false;
     for (const Tensor &gradient : gradients) {
-      given.push_back(gradient.defined() ? std::make_optional(gradient) : std::nullopt);
       is_any = is_any || gradient.defined();
     }
     torch::autograd::variable_list found(num_outputs());
     if (!is_any) {
       return found;
     }
-    c10::List<Tensor> of_results;
+    torch::autograd::variable_list of_results;
     for (const Kept &kept : results) {
       of_results.push_back(kept.tensor(self));
     }
-    c10::List<bool> wanted;
+    c10::SmallVector<uint8_t, 8> wanted;
     for (size_t at = 0; at < num_outputs(); ++at) {
-      wanted.push_back(task_should_compute_output(at));
+      wanted.push_back(task_should_compute_output(at) ? 1 : 0);
     }
-    Stack stack;
-    stack.reserve(entry.count() + 3);
-    stack.emplace_back(std::move(given));
-    stack.emplace_back(std::move(of_results));
-    stack.emplace_back(wanted);
-    arguments.push(&stack, self);
-    entry.pullback().callBoxed(&stack);
-    auto list = stack[0].toTensorVector();
+    Stack own;
+    own.reserve(entry.count());
+    arguments.push(&own, self);
+    auto list = pulled(gradients, of_results, wanted, own);
     size_t next = 0;
     for (size_t at = 0; at < num_outputs(); ++at) {
-      if (wanted.get(at)) {
+      if (wanted[at] != 0) {
         found[at] = std::move(list.at(next++));
       }
     }
     return found;
   }
+
+ private:
+  // The gradients: by the kernel at once if the call is not recorded and no mode, transform or other key takes part.
+  torch::autograd::variable_list pulled(const torch::autograd::variable_list &gradients,
+                                        const torch::autograd::variable_list &of_results, at::ArrayRef<uint8_t> wanted,
+                                        const Stack &own) const {
+    if (!at::GradMode::is_enabled() && are_plain(gradients) && are_plain(of_results) && are_plain(tensors_of(own.data(), own.size()))) {
+      Results found;
+      pull(entry, Pointers(gradients), Pointers(of_results), wanted, own.data(), found);
+      return torch::autograd::variable_list(found.tensors.begin(), found.tensors.end());
+    }
+    c10::List<std::optional<Tensor>> given;
+    for (const Tensor &gradient : gradients) {
+      given.push_back(gradient.defined() ? std::make_optional(gradient) : std::nullopt);
+    }
+    c10::List<bool> truths;
+    for (uint8_t truth : wanted) {
+      truths.push_back(truth != 0);
+    }
+    Stack stack;
+    stack.reserve(own.size() + 3);
+    stack.emplace_back(std::move(given));
+    stack.emplace_back(c10::List<Tensor>(of_results));
+    stack.emplace_back(std::move(truths));
+    stack.insert(stack.end(), own.begin(), own.end());
+    entry.pullback().callBoxed(&stack);
+    return stack[0].toTensorVector();
+  }
 };
-
-// The keys of a call below those of differentiation.
-DispatchKeySet below(DispatchKeySet keys) { return keys & c10::after_ADInplaceOrView_keyset; }
-
-bool is_plain(DispatchKeySet keys) { return below(keys) == DispatchKeySet(DispatchKey::CPU); }
 
 // Runs what is below differentiation: the kernel at once if no mode or transform takes part.
 template <typename Functor>
@@ -761,6 +872,75 @@ void run_below(Functor &kernel, const OperatorHandle &op, DispatchKeySet keys, S
   op.redispatchBoxed(below(keys), stack);
 }
 
+Tensor without_tangent(const Tensor &tensor) { return tensor.defined() && tensor._fw_grad(0).defined() ? tensor._fw_primal(0) : tensor; }
+
+// An argument, its tensors without tangents. Edges of reverse mode stay.
+IValue without_tangents(const IValue &value) {
+  if (value.isTensor()) {
+    return without_tangent(value.toTensor());
+  }
+  if (value.isTensorList()) {
+    c10::List<Tensor> list;
+    for (const Tensor &tensor : value.toTensorVector()) {
+      list.push_back(without_tangent(tensor));
+    }
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<Tensor>> list;
+    for (const IValue &item : value.toListRef()) {
+      list.push_back(item.isTensor() ? std::make_optional(without_tangent(item.toTensor())) : std::nullopt);
+    }
+    return list;
+  }
+  return value;
+}
+
+// The tangents of results, from those of arguments: the gradient is linear in the gradients of results, and its transpose maps tangents.
+void set_tangents(const Entry &entry, const Stack &arguments, const std::vector<Tensor> &results) {
+  c10::List<bool> wanted, needed;
+  c10::List<std::optional<Tensor>> tangents, starts;
+  for_each_tensor(arguments.data(), arguments.size(), [&](const Tensor &tensor) {
+    const Tensor &tangent = tensor._fw_grad(0);
+    wanted.push_back(tangent.defined());
+    if (tangent.defined()) {
+      tangents.push_back(tangent);
+    }
+  });
+  std::vector<Tensor> reached;
+  c10::List<Tensor> of_results;
+  for (size_t at = 0; at < results.size(); ++at) {
+    size_t bit = entry.op->gives_list ? 0 : at;
+    bool is_reached = (entry.op->differentiable_results >> bit & 1) != 0 &&
+                      torch::autograd::isDifferentiableType(results[at].scalar_type());
+    needed.push_back(is_reached);
+    starts.push_back(is_reached ? std::make_optional(at::zeros_like(results[at].detach())) : std::nullopt);
+    if (is_reached) {
+      reached.push_back(results[at]);
+    }
+    if (entry.op->takes_results) {
+      of_results.push_back(results[at]);
+    }
+  }
+  for (size_t at = 0; at < wanted.size(); ++at) {
+    needed.push_back(false);
+  }
+  Stack stack;
+  stack.emplace_back(std::move(tangents));
+  stack.emplace_back(std::move(needed));
+  stack.emplace_back(std::move(starts));
+  stack.emplace_back(std::move(of_results));
+  stack.emplace_back(std::move(wanted));
+  for (const IValue &argument : arguments) {
+    stack.push_back(without_tangents(argument));
+  }
+  entry.second().callBoxed(&stack);
+  auto found = stack[0].toTensorVector();
+  for (size_t at = 0; at < reached.size(); ++at) {
+    reached[at]._set_fw_grad(found.at(at), 0, false);
+  }
+}
+
 // Records a call.
 struct Autograd : c10::OperatorKernel {
   explicit Autograd(const Entry &entry) : entry(entry), kernel(entry) {}
@@ -768,6 +948,20 @@ struct Autograd : c10::OperatorKernel {
   Kernel kernel;
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    size_t count = entry.count();
+    const IValue *arguments = stack->data() + stack->size() - count;
+    if (C10_UNLIKELY(has_tangents(arguments, count))) {
+      Stack kept(arguments, arguments + count);
+      size_t start = stack->size() - count;
+      reverse(op, keys, stack);
+      set_tangents(entry, kept, tensors_of(stack->data() + start, stack->size() - start));
+      return;
+    }
+    reverse(op, keys, stack);
+  }
+
+ private:
+  void reverse(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
     size_t count = entry.count();
     const IValue *arguments = stack->data() + stack->size() - count;
     if (!is_tracked(arguments, count)) {
@@ -798,25 +992,6 @@ struct Autograd : c10::OperatorKernel {
   }
 };
 
-struct Pointers {
-  std::vector<opsmith_tensor> tensors;
-  std::vector<const opsmith_tensor *> items;
-
-  explicit Pointers(const IValue &list) {
-    auto given = list.toListRef();
-    tensors.reserve(given.size());
-    for (const IValue &item : given) {
-      if (item.isTensor() && item.toTensor().defined()) {
-        tensors.push_back(Values::describe(item.toTensor()));
-        items.push_back(&tensors.back());
-      } else {
-        items.push_back(nullptr);
-      }
-    }
-  }
-  int64_t count() const { return static_cast<int64_t>(items.size()); }
-};
-
 std::vector<uint8_t> truths(const IValue &list) {
   std::vector<uint8_t> found;
   for (bool truth : list.toBoolList()) {
@@ -842,11 +1017,7 @@ struct Pullback : c10::OperatorKernel {
     Results found;
     {
       Pointers gradients(own[0]), results(own[1]);
-      std::vector<uint8_t> wanted = truths(own[2]);
-      Values values(entry, own + OWN);
-      found.check(api().gradient(entry.op, values.data(), values.count(),
-                                 entry.op->takes_results ? results.items.data() : nullptr, gradients.items.data(),
-                                 gradients.count(), wanted.data(), static_cast<int64_t>(wanted.size()), found.outputs()));
+      pull(entry, gradients, results, truths(own[2]), own + OWN, found);
     }
     give(stack, count, found.tensors);
   }
@@ -992,6 +1163,8 @@ struct PullbackAutograd : c10::OperatorKernel {
     size_t count = entry.count() + Pullback::OWN;
     size_t start = stack->size() - count;
     const IValue *own = stack->data() + start;
+    TORCH_CHECK_NOT_IMPLEMENTED(!has_tangents(own, count), "a gradient of `", entry.op->name,
+                                "` has no derivative in forward mode\n  help: differentiate in forward mode first, or in reverse mode twice");
     if (!is_tracked(own, count)) {
       run_below(kernel, op, keys, stack);
       return;
@@ -1007,6 +1180,136 @@ struct PullbackAutograd : c10::OperatorKernel {
   }
 };
 
+// The node of a second gradient, through which no derivative goes.
+struct Refusal : torch::autograd::Node {
+  explicit Refusal(const Entry &entry) : entry(entry) {}
+  const Entry &entry;
+
+  std::string name() const override { return std::string(NAMESPACE) + "::" + entry.op->name + "ThirdBackward"; }
+  torch::autograd::variable_list apply(torch::autograd::variable_list &&) override {
+    C10_THROW_ERROR(NotImplementedError, std::string("`") + entry.op->name + "` has derivatives of the first and second order alone, of which "
+                                         "forward mode takes both");
+  }
+};
+
+// Records the call of a second gradient, so that a derivative of it is an error.
+struct SecondPullbackAutograd : c10::OperatorKernel {
+  explicit SecondPullbackAutograd(const Entry &entry) : entry(entry), kernel(entry) {}
+  const Entry &entry;
+  SecondPullback kernel;
+
+  void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    size_t count = entry.count() + SecondPullback::OWN, start = stack->size() - count;
+    const IValue *own = stack->data() + start;
+    TORCH_CHECK_NOT_IMPLEMENTED(!has_tangents(own, count), "`", entry.op->name,
+                                "` has no derivative of the second order in forward mode\n  help: use reverse mode twice");
+    bool is_recorded = is_tracked(own, count);
+    auto node = is_recorded ? c10::make_intrusive<Refusal>(entry) : c10::intrusive_ptr<Refusal>();
+    if (is_recorded) {
+      node->set_next_edges(torch::autograd::collect_next_edges(tensors_of(own, count)));
+    }
+    run_below(kernel, op, keys, stack);
+    if (is_recorded) {
+      for (const Tensor &result : tensors_of(stack->data() + start, 1)) {
+        torch::autograd::set_history(result, node);
+      }
+    }
+  }
+};
+
+// Writes a result into the tensor of a form: the first argument, whose sizes it must have, or `out`, which gets its sizes.
+template <bool IS_OUT>
+void write(const Tensor &target, const Tensor &result, const Entry &entry) {
+  if (IS_OUT) {
+    at::native::resize_output_symint(target, result.sym_sizes());
+  } else if (target.sym_sizes() != result.sym_sizes()) {
+    std::stringstream text;
+    text << "`" << entry.op->name << "` has a result of the shape " << result.sym_sizes() << ", and writes into a tensor of "
+         << target.sym_sizes();
+    C10_THROW_ERROR(ValueError, text.str());
+  }
+  if (!c10::canCast(result.scalar_type(), target.scalar_type())) {
+    C10_THROW_ERROR(TypeError, std::string("`") + entry.op->name + "` has a result of " + c10::toString(result.scalar_type()) +
+                                   ", which a tensor of " + c10::toString(target.scalar_type()) + " cannot have");
+  }
+  target.copy_(result);
+}
+
+// A form that writes, on the host and for tensors without memory: the functional kernel, whose result is copied. Formulas of kernels may read
+// an argument after they wrote, so that memory of arguments is no place for results.
+template <typename Functional, bool IS_OUT>
+struct Writing : c10::OperatorKernel {
+  explicit Writing(const Entry &entry) : entry(entry), kernel(entry) {}
+  const Entry &entry;
+  Functional kernel;
+
+  void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    size_t count = entry.count() + (IS_OUT ? 1 : 0);
+    auto start = stack->end() - static_cast<ptrdiff_t>(count);
+    Tensor target = (IS_OUT ? stack->back() : *start).toTensor();
+    Stack inner(start, start + entry.count());
+    kernel(op, keys, &inner);
+    write<IS_OUT>(target, inner.back().toTensor(), entry);
+    torch::jit::drop(*stack, count);
+    stack->emplace_back(std::move(target));
+  }
+};
+
+// Counts a write: the version of the tensor.
+template <bool IS_OUT>
+struct Version : c10::OperatorKernel {
+  explicit Version(const Entry &) {}
+
+  void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    {
+      at::AutoDispatchBelowADInplaceOrView guard;
+      op.redispatchBoxed(below(keys), stack);
+    }
+    torch::autograd::increment_version(stack->back().toTensor());
+  }
+};
+
+// Records a call of the form that writes into the first argument: the functional form, of a copy, since formulas may read the elements before
+// the call, and a copy back, both of which PyTorch differentiates.
+struct InplaceAutograd : c10::OperatorKernel {
+  explicit InplaceAutograd(const Entry &entry) : entry(entry) {}
+  const Entry &entry;
+
+  void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    size_t count = entry.count();
+    const IValue *arguments = stack->data() + stack->size() - count;
+    bool is_recorded = is_tracked(arguments, count);
+    if (!is_recorded && !has_tangents(arguments, count)) {
+      op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+      return;
+    }
+    Tensor target = arguments[0].toTensor();
+    torch::autograd::check_inplace(target, is_recorded);
+    Stack inner(arguments, arguments + count);
+    inner[0] = target.clone();
+    entry.functional().callBoxed(&inner);
+    write<false>(target, inner[0].toTensor(), entry);
+    torch::jit::drop(*stack, count);
+    stack->emplace_back(std::move(target));
+  }
+};
+
+// The form that writes into a given tensor has no derivative, as PyTorch's own.
+struct OutAutograd : c10::OperatorKernel {
+  explicit OutAutograd(const Entry &entry) : entry(entry) {}
+  const Entry &entry;
+
+  void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    size_t count = entry.count() + 1;
+    const IValue *arguments = stack->data() + stack->size() - count;
+    TORCH_CHECK(!is_tracked(arguments, count) && !has_tangents(arguments, count), entry.op->name,
+                "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad"
+                "\n  help: call the form without `out`");
+    op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+  }
+};
+
 template <typename Functor>
 torch::CppFunction function(DispatchKey key, const Entry &entry) {
   return torch::dispatch(key, torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Functor>(entry)));
@@ -1014,6 +1317,31 @@ torch::CppFunction function(DispatchKey key, const Entry &entry) {
 
 std::string named(const char *prefix, const Row &row, const char *first) {
   return std::string(prefix) + row.name + "(" + first + row.parameters + ")";
+}
+
+template <bool IS_OUT>
+void define_form(torch::Library &library, const Entry &entry, const char *name, const std::string &schema, at::Tag tag) {
+  const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag, tag};
+  library.def(schema.c_str(), tags);
+  library.impl(name, function<Writing<Kernel, IS_OUT>>(DispatchKey::CPU, entry));
+  library.impl(name, function<Writing<Meta, IS_OUT>>(DispatchKey::Meta, entry));
+  library.impl(name, function<Version<IS_OUT>>(DispatchKey::ADInplaceOrView, entry));
+}
+
+void define_forms(torch::Library &library, const Row &row, const Entry &entry) {
+  std::string parameters(row.parameters);
+  if (row.inplace != nullptr) {
+    std::string rest = parameters.substr(std::char_traits<char>::length("Tensor "));
+    define_form<false>(library, entry, row.inplace, std::string(row.inplace) + "(Tensor(a!) " + rest + ") -> Tensor(a!)",
+                       at::Tag::inplace);
+    library.impl(row.inplace, function<InplaceAutograd>(DispatchKey::Autograd, entry));
+  }
+  if (row.out != nullptr) {
+    const char *separator = row.has_keyword_only ? ", " : ", *, ";
+    define_form<true>(library, entry, row.out,
+                      std::string(row.out) + "(" + parameters + separator + "Tensor(a!) out) -> Tensor(a!)", at::Tag::out);
+    library.impl(row.out, function<OutAutograd>(DispatchKey::Autograd, entry));
+  }
 }
 
 void define(torch::Library &library, const Row &row) {
@@ -1032,6 +1360,7 @@ void define(torch::Library &library, const Row &row) {
   library.def((named("", row, "") + " -> " + row.returns).c_str(), tags);
   library.impl(row.name, function<Kernel>(DispatchKey::CPU, entry));
   library.impl(row.name, function<Meta>(DispatchKey::Meta, entry));
+  define_forms(library, row, entry);
   if (!entry.op->is_differentiable) {
     return;
   }
@@ -1046,6 +1375,7 @@ void define(torch::Library &library, const Row &row) {
   library.impl(pullback.c_str(), function<PullbackAutograd>(DispatchKey::Autograd, entry));
   library.impl(second.c_str(), function<SecondPullback>(DispatchKey::CPU, entry));
   library.impl(second.c_str(), function<SecondPullbackMeta>(DispatchKey::Meta, entry));
+  library.impl(second.c_str(), function<SecondPullbackAutograd>(DispatchKey::Autograd, entry));
 }
 
 TORCH_LIBRARY_FRAGMENT({{ namespace }}, library) {
