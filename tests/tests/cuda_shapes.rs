@@ -196,10 +196,11 @@ fn attention() {
 fn compare_attention(dtype: DType, bound: f64, [queries, keys, inner, width]: [i64; 4]) {
     let generator = Generator::new(17);
     let operand = |sizes: [i64; 2]| {
-        let numbers = opsmith::rand_generator(&[2, sizes[0], sizes[1]], Some(&generator)).unwrap();
+        let numbers = opsmith::rand_generator([2, sizes[0], sizes[1]], Some(&generator)).unwrap();
         numbers.sub(0.5).unwrap().mul(4.0).unwrap().to_dtype(dtype).unwrap()
     };
-    let inputs = [[queries, inner], [keys, inner], [keys, width], [queries, keys], [queries, width]].map(operand);
+    let inputs =
+        [[queries, inner], [keys, inner], [keys, width], [queries, keys], [queries, width]].map(operand);
     for (is_causal, masked) in [(false, true), (true, true), (true, false), (false, false)] {
         compare(&inputs, bound, |x| {
             let (q, k, v, mask) = (&x[0], &x[1], &x[2], masked.then_some(&x[3]));
