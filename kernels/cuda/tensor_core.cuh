@@ -3,7 +3,10 @@
 // In: tiles in rows of shared memory, at addresses that are multiples of 16 bytes. Out: fragments, which are those of PTX's
 // `mma.m16n8k16`: of the left matrix (16 x 16) lane 4 * g + t has rows g and g + 8 at columns 2t, 2t + 1, then the same at columns
 // 2t + 8, 2t + 9; of the right matrix (16 x 8) column g at rows 2t, 2t + 1, then 2t + 8, 2t + 9; of sums (16 x 8) rows g and g + 8 at
-// columns 2t, 2t + 1. Devices before 8.0, and the stand-in, multiply by shuffles instead.
+// columns 2t, 2t + 1. Where there is no such instruction, as on the stand-in, products are made of shuffles.
+
+// Devices before 8.0 are not asked for these kernels; archives have no image for them.
+#define OPSMITH_LEAST_ARCHITECTURE 80
 
 #if !defined(OPSMITH_EMULATED) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define OPSMITH_TENSOR_CORES 1

@@ -137,8 +137,8 @@ fn compile(
     targets: &[ImageTarget],
     jobs: usize,
 ) -> (Vec<CompiledImage>, Vec<String>) {
-    let all: Vec<(&Text, ImageTarget)> =
-        texts.iter().flat_map(|text| targets.iter().map(move |target| (text, *target))).collect();
+    let of_text = |text| Text::targets(text, targets).into_iter().map(move |target| (text, target));
+    let all: Vec<(&Text, ImageTarget)> = texts.iter().flat_map(of_text).collect();
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(all.len()));
     let work = || {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use opsmith_cuda::images::text_key;
+use opsmith_cuda::images::{ImageTarget, text_key};
 use opsmith_runtime::internals;
 
 /// The text of a kernel.
@@ -75,6 +75,20 @@ impl Text {
         let line = text.trim_end().lines().next_back().unwrap_or_default().trim().to_owned();
         Text { name, line, key: text_key(&text), text }
     }
+
+    /// The architectures of the text's images, of those that are asked for: PTX is that of the least architecture that the text names
+    /// at least, and older machine code is left out, since such devices are not asked for the kernel.
+    pub fn targets(&self, asked: &[ImageTarget]) -> Vec<ImageTarget> {
+        let Some(least) = least_architecture(&self.text) else { return asked.to_vec() };
+        let raised = |target: &ImageTarget| match *target {
+            ImageTarget::Ptx(own) => Some(ImageTarget::Ptx(own.max(least))),
+            other => (other.architecture() >= least).then_some(other),
+        };
+        let mut targets: Vec<ImageTarget> = asked.iter().filter_map(raised).collect();
+        targets.sort();
+        targets.dedup();
+        targets
+    }
 }
 
 fn of_file(path: &Path) -> Result<Text> {
@@ -84,4 +98,31 @@ fn of_file(path: &Path) -> Result<Text> {
     let is_key = |end: &str| end.len() == 32 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
     let name = stem.rsplit_once('.').filter(|(_, end)| is_key(end)).map_or(&*stem, |(name, _)| name);
     Ok(Text::new(name.to_owned(), text))
+}
+
+/// The architecture that a text defines as its least.
+fn least_architecture(text: &str) -> Option<i32> {
+    let rest = text.lines().find_map(|line| line.strip_prefix("#define OPSMITH_LEAST_ARCHITECTURE "))?;
+    rest.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_of_a_text_are_for_its_least_architecture_and_later_ones() {
+        let targets = |text: &str, asked: &[&str]| {
+            let asked: Vec<ImageTarget> = asked.iter().map(|target| target.parse().unwrap()).collect();
+            let found = Text::new("k.cuh".to_owned(), text.to_owned()).targets(&asked);
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let least = "#define OPSMITH_LEAST_ARCHITECTURE 80\nkernel";
+        assert_eq!(targets(least, &["sm_75", "sm_90", "compute_75"]), ["sm_90", "compute_80"]);
+        assert_eq!(
+            targets(least, &["compute_75", "compute_80", "compute_90a"]),
+            ["compute_80", "compute_90a"]
+        );
+        assert_eq!(targets("kernel", &["sm_75", "compute_75"]), ["sm_75", "compute_75"]);
+    }
 }

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{self, Grid};
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
 
 use super::launch::{strided, with_float};
@@ -120,10 +120,12 @@ impl<C: Element> Attention<C> {
     }
 
     /// The padded number of columns for tensor cores; `None` if they do not compute the operands.
-    fn tensor_width(&self, dtype: DType) -> Option<u64> {
+    fn tensor_width(&self, device: Device, dtype: DType) -> Result<Option<u64>> {
         let columns = self.inner.max(self.width);
-        let fits = matches!(dtype, DType::F16 | DType::BF16) && columns <= WIDEST;
-        fits.then_some(if columns <= WIDEST / 2 { WIDEST / 2 } else { WIDEST })
+        let fits = matches!(dtype, DType::F16 | DType::BF16)
+            && columns <= WIDEST
+            && backend::of(device)?.has_tensor_cores(device.index)?;
+        Ok(fits.then_some(if columns <= WIDEST / 2 { WIDEST / 2 } else { WIDEST }))
     }
 
     /// Launches a function of the program of tensor cores for rows of a result, of which a block has `bands` times 64, and tiles of
@@ -213,7 +215,7 @@ pub fn attention(
     with_float!(dtype, C => {
         let parameter = Attention::<C>::new(sizes, operands, is_causal, scale)?;
         let (rows, columns) = (parameter.queries, parameter.width);
-        if let Some(width) = parameter.tensor_width(dtype) {
+        if let Some(width) = parameter.tensor_width(out.device(), dtype)? {
             // Two bands read each key once, one leaves more blocks to few queries.
             let bands = if rows > BAND_ROWS { 2 } else { 1 };
             let keys = if width == WIDEST && bands == 2 { 32 } else { 64 };
@@ -295,7 +297,7 @@ unsafe fn launch_backward<C: Element>(f: &Attention<C>, device: Device, dtype: D
     // SAFETY: the caller's promise.
     unsafe {
         f.launch(device, dtype, (1, "run_attention_products"), queries, 1)?;
-        if let Some(columns) = f.tensor_width(dtype) {
+        if let Some(columns) = f.tensor_width(device, dtype)? {
             return launch_tensor_backward(f, (device, dtype, columns));
         }
         if f.has(GRADS) || f.has(GRADS + 3) {

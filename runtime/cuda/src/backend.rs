@@ -15,13 +15,16 @@ use opsmith_runtime::{Error, Result, Scalar};
 use crate::capture::{self, Record};
 use crate::compile::Function;
 use crate::device::{device, existing};
-use crate::driver;
+use crate::driver::{self, codes};
 use crate::launch;
 use crate::marks;
 use crate::movement::{self, Place};
 use crate::properties::properties;
 use crate::requests;
 use crate::stream;
+
+/// The major number of the first compute capability whose `mma` has tiles of 16 x 8 x 16 elements of 16 bits.
+const FIRST_WITH_TENSOR_CORES: usize = 8;
 
 struct Cuda;
 
@@ -178,6 +181,11 @@ unsafe impl DeviceRuntime for Cuda {
     unsafe fn convolution(&self, queue: Queue, convolution: &LibraryConvolution<'_>) -> Result<bool> {
         // SAFETY: the caller's promise.
         unsafe { requests::convolution(place(queue)?, convolution) }
+    }
+
+    fn has_tensor_cores(&self, device: u16) -> Result<bool> {
+        let major = driver::context(device)?.attribute(codes::COMPUTE_CAPABILITY_MAJOR)?;
+        Ok(major >= FIRST_WITH_TENSOR_CORES)
     }
 
     fn has_transforms(&self) -> Result<bool> {

@@ -315,6 +315,15 @@ pub unsafe trait DeviceRuntime: Sync {
         Ok(false)
     }
 
+    /// Whether the device itself multiplies tiles of 16-bit floats, by PTX's `mma` of 16 x 8 x 16 elements.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    fn has_tensor_cores(&self, device: u16) -> Result<bool> {
+        _ = device;
+        Ok(false)
+    }
+
     /// Whether a library of the device's vendor computes Fourier transforms, so that a caller need not move numbers in vain.
     ///
     /// # Errors
