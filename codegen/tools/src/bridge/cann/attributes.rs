@@ -21,7 +21,7 @@ const UNDEFINED: i64 = 28;
 
 /// An input: one tensor, which may be optional, or any number of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Input {
+pub struct DefinedInput {
     /// The argument.
     pub argument: usize,
     /// `REQUIRED`, `OPTIONAL` or `DYNAMIC`; the function that reads it has this name in lower case.
@@ -47,7 +47,7 @@ pub struct Attribute {
 ///
 /// # Errors
 /// If an argument is a list with absent tensors.
-pub fn inputs(op: &Op) -> Result<Vec<Input>, String> {
+pub fn inputs(op: &Op) -> Result<Vec<DefinedInput>, String> {
     let tensors = op.args.iter().enumerate().filter(|(_, arg)| arg.ty.holds_tensors());
     let one = |(argument, arg): (usize, &Arg)| {
         let kind = match arg.ty.kind {
@@ -61,7 +61,7 @@ pub fn inputs(op: &Op) -> Result<Vec<Input>, String> {
             _ if arg.ty.optional || arg.default.is_some() => "OPTIONAL",
             _ => "REQUIRED",
         };
-        Ok(Input { argument, kind })
+        Ok(DefinedInput { argument, kind })
     };
     tensors.map(one).collect()
 }

@@ -15,7 +15,7 @@ use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
 use opsmith_core::{DType, promote};
 use serde_json::json;
 
-use self::attributes::{Attribute, Input};
+use self::attributes::{Attribute, DefinedInput};
 use self::dtypes::{Column, ORDER, columns};
 use self::rules::{InferredFacts, Translator, element_type, literal};
 use super::Chosen;
@@ -31,7 +31,7 @@ struct Definition<'a> {
     op: &'a Op,
     /// Its type: `AddTensor` of `add.Tensor`.
     kind: String,
-    inputs: Vec<Input>,
+    inputs: Vec<DefinedInput>,
     attributes: Vec<Attribute>,
     shapes: Vec<Expr>,
     dtypes: Vec<Expr>,
@@ -112,7 +112,7 @@ impl<'a> Definition<'a> {
     /// An input whose shape or dtype every call gives.
     fn required(&self, rule: &Expr) -> Option<usize> {
         let index = followed(rule)?;
-        let is_required = |input: &Input| input.argument == index && input.kind == "REQUIRED";
+        let is_required = |input: &DefinedInput| input.argument == index && input.kind == "REQUIRED";
         self.inputs.iter().any(is_required).then_some(index)
     }
 
@@ -199,7 +199,7 @@ impl<'a> Definition<'a> {
         let types = |dtypes: &mut dyn Iterator<Item = DType>| list(dtypes.filter_map(element_type).collect());
         let formats = list(vec!["ge::FORMAT_ND"; self.columns.len()]);
         let mut found = Vec::new();
-        for Input { argument, kind } in &self.inputs {
+        for DefinedInput { argument, kind } in &self.inputs {
             let types = types(&mut self.columns.iter().filter_map(|column| column.inputs[*argument]));
             let name = literal(&self.op.args[*argument].name);
             found.push(format!("this->Input({name}).ParamType({kind}).DataType({types}).Format({formats});"));
@@ -237,7 +237,7 @@ impl<'a> Definition<'a> {
     fn json(&self) -> serde_json::Value {
         let name = |dtype: DType| if dtype == DType::F32 { "float" } else { dtype.name() };
         let formats = vec!["ND"; self.columns.len()];
-        let input = |input: &Input| {
+        let input = |input: &DefinedInput| {
             let types: Vec<&str> =
                 self.columns.iter().filter_map(|column| column.inputs[input.argument].map(name)).collect();
             let (param, kind) = (&self.op.args[input.argument].name, input.kind.to_lowercase());
