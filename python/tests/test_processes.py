@@ -11,9 +11,15 @@ import pytest
 START = "import os, signal, sys, threading\nimport opsmith\n"
 
 
+def heed_interrupts():
+    # A shell starts background jobs with interrupts ignored, and their children, these tests' programs, inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(program):
     command = [sys.executable, "-c", START + program]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    heeding = None if os.name == "nt" else heed_interrupts
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding)
 
 
 def run(program, limit=120):
