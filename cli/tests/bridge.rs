@@ -45,6 +45,7 @@ fn a_folder_for_pytorch_has_all_operators_that_it_can_have() {
         &format!(
             "made {shown} with 5 operators in the namespace `opsmith_example_custom_op`
   opsmith_abi.h
+  opsmith_kernels.h
   .gitignore
   kernels/Cargo.toml
   kernels/src/lib.rs

@@ -46,6 +46,28 @@ DEVICE void load_rows(T *tile, const HeadRows<T> &a, u64 first) {
   }
 }
 
+// Calls `body(start, tile of a, tile of b)` for tiles of `count` rows of both from `begin` on, while the next ones are copied. `stages` has
+// room for four; copies that were started before end with the first two.
+template <int width, int count, class T, class Body>
+DEVICE void each_pair_of_tiles(T *stages, const HeadRows<T> &a, const HeadRows<T> &b, u64 begin, u64 end, const Body &body) {
+  constexpr u32 kPart = count * kTileStride<width>;
+  const auto load = [&](u32 stage, u64 first) {
+    load_rows<width, count>(stages + 2 * stage * kPart, a, first);
+    load_rows<width, count>(stages + (2 * stage + 1) * kPart, b, first);
+  };
+  load(0, begin);
+  end_copies();
+  u32 stage = 0;
+  for (u64 start = begin; start < end; start += count, stage ^= 1) {
+    if (start + count < end) load(stage ^ 1, start + count);
+    end_copies();
+    wait_copies<1>();
+    __syncthreads();
+    body(start, stages + 2 * stage * kPart, stages + (2 * stage + 1) * kPart);
+    __syncthreads();
+  }
+}
+
 // Products of 16 rows of a tile with `count` rows of another one.
 template <int width, int count, class T>
 DEVICE void tile_products(float (&sums)[count / 8][4], const T *left, const T *right) {
@@ -227,7 +249,6 @@ DEVICE void run_tensor_attention(const Attention<T> &f) {
 template <class T, int width>
 DEVICE void run_tensor_attention_of_queries(const Attention<T> &f) {
   constexpr int kKeys = kGradTile<width>, kQueries = kWarps * kBand;
-  constexpr u32 kStage = 2 * kKeys * kTileStride<width>;
   DYNAMIC_SHARED(T, query_tile);
   T *const grad_tile = query_tile + kQueries * kTileStride<width>, *const stages = grad_tile + kQueries * kTileStride<width>;
   const u32 lane = threadIdx.x % kWarp, own = threadIdx.x / kWarp * kBand;
@@ -241,9 +262,6 @@ DEVICE void run_tensor_attention_of_queries(const Attention<T> &f) {
     const auto logarithms = f.template of<float>(kLogarithm, head, f.queries, 1);
     load_rows<width, kQueries>(query_tile, query, first);
     load_rows<width, kQueries>(grad_tile, grad, first);
-    load_rows<width, kKeys>(stages, key, 0);
-    load_rows<width, kKeys>(stages + kStage / 2, value, 0);
-    end_copies();
     float bases[2], products[2], results[width / 8][4] = {};
     UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -252,17 +270,7 @@ DEVICE void run_tensor_attention_of_queries(const Attention<T> &f) {
       bases[half] = exists ? base_of(logarithms.at(row, 0)) * kLog2E : 0.0f;
       products[half] = exists ? f.products[head * f.queries + row] : 0.0f;
     }
-    u32 stage = 0;
-    for (u64 start = 0; start < end; start += kKeys, stage ^= 1) {
-      T *const key_tile = stages + stage * kStage, *const value_tile = key_tile + kStage / 2;
-      if (start + kKeys < end) {
-        T *const next = stages + (stage ^ 1) * kStage;
-        load_rows<width, kKeys>(next, key, start + kKeys);
-        load_rows<width, kKeys>(next + kStage / 2, value, start + kKeys);
-      }
-      end_copies();
-      wait_copies<1>();
-      __syncthreads();
+    each_pair_of_tiles<width, kKeys>(stages, key, value, 0, end, [&](u64 start, const T *key_tile, const T *value_tile) {
       float scores[kKeys / 8][4], slopes[kKeys / 8][4];
       tile_products<width, kKeys>(scores, query_tile + own * kTileStride<width>, key_tile);
       tile_products<width, kKeys>(slopes, grad_tile + own * kTileStride<width>, value_tile);
@@ -279,8 +287,7 @@ DEVICE void run_tensor_attention_of_queries(const Attention<T> &f) {
         }
       }
       add_weighted_rows<width, kKeys>(results, scores, key_tile);
-      __syncthreads();
-    }
+    });
     // Beyond the diagonal the mask's gradient is 0.
     if (of_mask.start != nullptr) {
       const u64 past = (end + kKeys - 1) / kKeys * kKeys, rest = f.keys > past ? f.keys - past : 0;
@@ -298,7 +305,6 @@ DEVICE void run_tensor_attention_of_queries(const Attention<T> &f) {
 template <class T, int width>
 DEVICE void run_tensor_attention_of_keys(const Attention<T> &f) {
   constexpr int kQueries = kGradTile<width>, kKeys = kWarps * kBand;
-  constexpr u32 kStage = 2 * kQueries * kTileStride<width>;
   DYNAMIC_SHARED(T, key_tile);
   T *const value_tile = key_tile + kKeys * kTileStride<width>, *const stages = value_tile + kKeys * kTileStride<width>;
   const u32 lane = threadIdx.x % kWarp, own = threadIdx.x / kWarp * kBand;
@@ -312,21 +318,8 @@ DEVICE void run_tensor_attention_of_keys(const Attention<T> &f) {
     const auto logarithms = f.template of<float>(kLogarithm, head, f.queries, 1);
     load_rows<width, kKeys>(key_tile, key, first);
     load_rows<width, kKeys>(value_tile, value, first);
-    load_rows<width, kQueries>(stages, query, begin);
-    load_rows<width, kQueries>(stages + kStage / 2, grad, begin);
-    end_copies();
     float of_keys[width / 8][4] = {}, of_values[width / 8][4] = {};
-    u32 stage = 0;
-    for (u64 start = begin; start < f.queries; start += kQueries, stage ^= 1) {
-      T *const query_tile = stages + stage * kStage, *const grad_tile = query_tile + kStage / 2;
-      if (start + kQueries < f.queries) {
-        T *const next = stages + (stage ^ 1) * kStage;
-        load_rows<width, kQueries>(next, query, start + kQueries);
-        load_rows<width, kQueries>(next + kStage / 2, grad, start + kQueries);
-      }
-      end_copies();
-      wait_copies<1>();
-      __syncthreads();
+    each_pair_of_tiles<width, kQueries>(stages, query, grad, begin, f.queries, [&](u64 start, const T *query_tile, const T *grad_tile) {
       // Rows are keys, columns queries.
       float scores[kQueries / 8][4], slopes[kQueries / 8][4];
       tile_products<width, kQueries>(scores, key_tile + own * kTileStride<width>, query_tile);
@@ -349,8 +342,7 @@ DEVICE void run_tensor_attention_of_keys(const Attention<T> &f) {
       }
       add_weighted_rows<width, kQueries>(of_values, scores, grad_tile);
       add_weighted_rows<width, kQueries>(of_keys, slopes, query_tile);
-      __syncthreads();
-    }
+    });
     const auto key_out = f.template of<T>(kGradKey, head, f.keys, f.inner);
     const auto value_out = f.template of<T>(kGradValue, head, f.keys, f.width);
     if (key_out.start != nullptr) write_rows<width>(key_out, first + own, of_keys, f.scale, f.scale);

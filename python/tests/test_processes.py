@@ -22,14 +22,18 @@ def start(program):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding)
 
 
-def run(program, limit=120):
-    process = start(program)
+def finish(process, limit):
+    """The end of a program, which is killed at the limit."""
     try:
         out, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         process.kill()
         raise
     return process.returncode, out, errors
+
+
+def run(program, limit=120):
+    return finish(start(program), limit)
 
 
 LOOPS = {
@@ -61,9 +65,9 @@ def test_an_interrupt_ends_a_loop(loop):
     assert process.stdout.readline() == "ready\n", process.communicate()
     process.send_signal(signal.SIGINT)
     sent = time.monotonic()
-    _, errors = process.communicate(timeout=60)
+    code, _, errors = finish(process, 60)
     assert errors.rstrip().endswith("KeyboardInterrupt") and "panic" not in errors, errors
-    assert process.returncode == -signal.SIGINT and time.monotonic() - sent < 30
+    assert code == -signal.SIGINT and time.monotonic() - sent < 30
 
 
 def test_an_interrupt_in_a_hook_comes_out_unchanged():

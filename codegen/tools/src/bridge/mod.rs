@@ -116,6 +116,7 @@ pub fn folder(
     let mut files = Vec::new();
     if framework != Framework::Cann {
         files.push(("opsmith_abi.h".to_owned(), header()));
+        files.push(("opsmith_kernels.h".to_owned(), include_str!("templates/opsmith_kernels.h").to_owned()));
         files.extend(render_all(&KERNELS, &name, &shared)?);
     }
     files.extend(match framework {

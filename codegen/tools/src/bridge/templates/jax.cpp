@@ -4,8 +4,6 @@
 // beside this one. Attributes of a call describe its arguments: `kinds` has two numbers for each, a kind of value and a count; `integers`,
 // `reals` and `texts` have their values one after the other.
 
-#include <dlfcn.h>
-
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -15,6 +13,7 @@
 #include "xla/ffi/api/ffi.h"
 
 #include "opsmith_abi.h"
+#include "opsmith_kernels.h"
 
 namespace {
 
@@ -22,18 +21,10 @@ namespace ffi = xla::ffi;
 
 constexpr const char *KERNELS = "{{ kernels }}";
 
-// The table of the library of kernels, which lies beside this one; null if it cannot be had.
+// The table of the library of kernels; null if it cannot be had.
 const opsmith_api *open_kernels() {
-  Dl_info own{};
-  if (dladdr(reinterpret_cast<const void *>(&open_kernels), &own) == 0) {
-    return nullptr;
-  }
-  std::string path(own.dli_fname);
-  auto slash = path.rfind('/');
-  path = (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + KERNELS;
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  auto table = library == nullptr ? nullptr : reinterpret_cast<opsmith_abi_function>(dlsym(library, "opsmith_abi"));
-  return table == nullptr ? nullptr : table(OPSMITH_ABI_VERSION);
+  std::string failure;
+  return opsmith_kernels::open(KERNELS, failure);
 }
 
 const opsmith_api *api() {

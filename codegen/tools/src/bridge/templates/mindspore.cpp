@@ -11,8 +11,6 @@
 // MindSpore's own strings are of this form.
 #define _GLIBCXX_USE_CXX11_ABI 0
 
-#include <dlfcn.h>
-
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "opsmith_abi.h"
+#include "opsmith_kernels.h"
 
 // An object that a call keeps from `Init` on. MindSpore deletes it.
 class AotKernelData {
@@ -55,23 +54,11 @@ using Shape = std::vector<int64_t>;
 
 [[noreturn]] void fail(const std::string &text) { throw std::runtime_error(text); }
 
-// The table of the library of kernels, which lies beside this one.
 const opsmith_api *open_kernels() {
-  Dl_info own{};
-  std::string path;
-  if (dladdr(reinterpret_cast<const void *>(&open_kernels), &own) != 0) {
-    path = own.dli_fname;
-  }
-  auto slash = path.rfind('/');
-  path = (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + KERNELS;
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    fail(std::string("the library of kernels cannot be loaded: ") + dlerror());
-  }
-  auto table = reinterpret_cast<opsmith_abi_function>(dlsym(library, "opsmith_abi"));
-  const opsmith_api *found = table == nullptr ? nullptr : table(OPSMITH_ABI_VERSION);
+  std::string failure;
+  const opsmith_api *found = opsmith_kernels::open(KERNELS, failure);
   if (found == nullptr) {
-    fail(path + " does not have the version of the C interface that this library was built for; build it again");
+    fail(failure);
   }
   return found;
 }

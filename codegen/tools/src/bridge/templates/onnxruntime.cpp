@@ -4,8 +4,6 @@
 // signature in order, those of lists one by one; attributes are its other arguments by name. All call the C interface of the library of
 // kernels beside this one. `RegisterCustomOps` is the function that ONNX Runtime looks for.
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cctype>
@@ -25,6 +23,7 @@
 
 #include "onnxruntime_interface.h"
 #include "opsmith_abi.h"
+#include "opsmith_kernels.h"
 
 namespace {
 
@@ -87,23 +86,11 @@ const Element &element_of(uint8_t code, uint8_t bits) {
   throw Failure("ONNX Runtime has no tensors of a result's element type: code " + std::to_string(code) + ", " + std::to_string(bits) + " bits");
 }
 
-// The table of the library of kernels, which lies beside this one.
 const opsmith_api *open_kernels() {
-  Dl_info own{};
-  std::string path;
-  if (dladdr(reinterpret_cast<const void *>(&open_kernels), &own) != 0) {
-    path = own.dli_fname;
-  }
-  auto slash = path.rfind('/');
-  path = (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + KERNELS;
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    throw Failure(std::string("the library of kernels cannot be loaded: ") + dlerror(), ORT_FAILED);
-  }
-  auto table = reinterpret_cast<opsmith_abi_function>(dlsym(library, "opsmith_abi"));
-  const opsmith_api *found = table == nullptr ? nullptr : table(OPSMITH_ABI_VERSION);
+  std::string failure;
+  const opsmith_api *found = opsmith_kernels::open(KERNELS, failure);
   if (found == nullptr) {
-    throw Failure(path + " does not have version " + std::to_string(OPSMITH_ABI_VERSION) + " of the C interface; build it again", ORT_FAILED);
+    throw Failure(failure, ORT_FAILED);
   }
   return found;
 }

@@ -4,8 +4,6 @@
 // and `torch.export`, gradients of the first and second order. All call the C interface of the library of kernels beside this file's
 // library, by functions that receive a call's stack of arguments, as calls from Python have it.
 
-#include <dlfcn.h>
-
 #include <mutex>
 #include <sstream>
 #include <string>
@@ -28,6 +26,7 @@
 #include <torch/library.h>
 
 #include "opsmith_abi.h"
+#include "opsmith_kernels.h"
 
 namespace {
 
@@ -56,18 +55,10 @@ const Row ROWS[] = {
 {%- endfor %}
 };
 
-// The table of the library of kernels, which lies beside this one.
 const opsmith_api *open_kernels() {
-  Dl_info own{};
-  TORCH_CHECK(dladdr(reinterpret_cast<const void *>(&open_kernels), &own) != 0, "the path of this library is not known");
-  std::string path(own.dli_fname);
-  auto slash = path.rfind('/');
-  path = (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + KERNELS;
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  TORCH_CHECK(library != nullptr, "the library of kernels cannot be loaded: ", dlerror());
-  auto table = reinterpret_cast<opsmith_abi_function>(dlsym(library, "opsmith_abi"));
-  const opsmith_api *found = table == nullptr ? nullptr : table(OPSMITH_ABI_VERSION);
-  TORCH_CHECK(found != nullptr, path, " does not have version ", OPSMITH_ABI_VERSION, " of the C interface; build it again");
+  std::string failure;
+  const opsmith_api *found = opsmith_kernels::open(KERNELS, failure);
+  TORCH_CHECK(found != nullptr, failure);
   return found;
 }
 

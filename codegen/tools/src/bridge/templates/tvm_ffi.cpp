@@ -4,8 +4,6 @@
 // defaults may be left out at the end, and returns a tensor, or an array of tensors. All call the C interface of the library of kernels
 // beside this one. Loading this library registers them.
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <deque>
 #include <string>
@@ -15,6 +13,7 @@
 #include <tvm/ffi/tvm_ffi.h>
 
 #include "opsmith_abi.h"
+#include "opsmith_kernels.h"
 
 namespace {
 
@@ -27,23 +26,11 @@ constexpr const char *NAMES[] = {
 {%- endfor %}
 };
 
-// The table of the library of kernels, which lies beside this one.
 const opsmith_api *open_kernels() {
-  Dl_info own{};
-  std::string path;
-  if (dladdr(reinterpret_cast<const void *>(&open_kernels), &own) != 0) {
-    path = own.dli_fname;
-  }
-  auto slash = path.rfind('/');
-  path = (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + KERNELS;
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    TVM_FFI_THROW(RuntimeError) << "the library of kernels cannot be loaded: " << dlerror();
-  }
-  auto table = reinterpret_cast<opsmith_abi_function>(dlsym(library, "opsmith_abi"));
-  const opsmith_api *found = table == nullptr ? nullptr : table(OPSMITH_ABI_VERSION);
+  std::string failure;
+  const opsmith_api *found = opsmith_kernels::open(KERNELS, failure);
   if (found == nullptr) {
-    TVM_FFI_THROW(RuntimeError) << path << " does not have version " << OPSMITH_ABI_VERSION << " of the C interface; build it again";
+    TVM_FFI_THROW(RuntimeError) << failure;
   }
   return found;
 }
