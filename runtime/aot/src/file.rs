@@ -24,6 +24,8 @@ const ATTEMPTS: usize = 100;
 pub(super) struct KernelFile {
     path: PathBuf,
     file: File,
+    /// Its size when it was opened, which is the capacity of a read.
+    bytes: u64,
 }
 
 impl KernelFile {
@@ -58,7 +60,7 @@ impl KernelFile {
             .map_err(|error| unreadable(&error))?;
         let same = |now: Metadata| (now.dev(), now.ino()) == (facts.dev(), facts.ino());
         let stays = fs::symlink_metadata(&opened).is_ok_and(same);
-        Ok(stays.then_some(KernelFile { path: opened, file }))
+        Ok(stays.then_some(KernelFile { path: opened, file, bytes: facts.len() }))
     }
 
     /// Opens a file that a user named. Its canonical path must lie in a folder that `OPSMITH_AOT_ALLOW`
@@ -85,8 +87,9 @@ impl KernelFile {
     /// # Errors
     /// If it cannot be read, or is too large.
     pub fn read(&self) -> Result<Vec<u8>> {
-        let mut content = Vec::new();
-        // A file of the system may say that it has no bytes, and have any number.
+        // One more, since a full vector grows before the end is seen. A file of the system may say that it has no bytes, and
+        // have any number.
+        let mut content = Vec::with_capacity(self.bytes as usize + 1);
         let mut bounded = (&self.file).take(LARGEST + 1);
         bounded.read_to_end(&mut content).map_err(|error| unreadable(&self.path, &error))?;
         if content.len() as u64 > LARGEST {

@@ -92,6 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "interprets a step for each of 80 million bytes")]
     fn blocks_of_every_size_are_zeroed_aligned_and_given_back() {
         // Sizes that no other test uses.
         for bytes in [100usize, 70_000, (1 << 20) - 8, (1 << 20) + 8, 5 << 20, 70 << 20] {

@@ -190,6 +190,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "safe code, interpreted for a million positions")]
     fn tiles_visit_every_position_once() {
         for sizes in [
             [2, 3, 5],

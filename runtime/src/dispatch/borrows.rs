@@ -336,6 +336,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    #[cfg_attr(miri, ignore = "measures the processor's time")]
     fn a_long_wait_costs_no_processor() {
         let tensor = Tensor::of(&[0i64]);
         let held = Borrows::acquire(&[], std::slice::from_ref(&tensor)).unwrap();

@@ -79,7 +79,7 @@ impl<const N: usize> Blocks<N> {
     /// As [`run`](Self::run), of at most [`area`] elements.
     #[inline(never)]
     unsafe fn run_tile(&self, rows: &Rows<'_>, body: Loop<'_>) {
-        let mut blocks: [Block<TILE_BYTES>; TRANSPOSED] = [const { Block::new() }; TRANSPOSED];
+        let blocks: [Block<TILE_BYTES>; TRANSPOSED] = [const { Block::new() }; TRANSPOSED];
         let transposed = (0..N).filter(|&index| {
             let (unit, step) = (self.slots[index].dtype.size() as isize, rows.first.strides[index]);
             rows.steps[index] == unit && step != unit && step != 0 && rows.first.length > 1
@@ -87,7 +87,7 @@ impl<const N: usize> Blocks<N> {
         let (mut pointers, mut strides, mut steps) = (*rows.first.pointers, *rows.first.strides, *rows.steps);
         // In blocks, elements have the loop's types and rows follow each other.
         let mut slots = self.slots;
-        for (index, block) in transposed.zip(&mut blocks) {
+        for (index, block) in transposed.zip(&blocks) {
             let (slot, block) = (self.slots[index], block.pointer());
             if index != 0 {
                 // SAFETY: the elements of the rows are valid for reads, and the block has room for as many.
@@ -134,12 +134,12 @@ impl<const N: usize> Blocks<N> {
         &self,
         row: &Row<'_>,
         copies: [bool; N],
-        blocks: &mut [Block<BLOCK>; N],
+        blocks: &[Block<BLOCK>; N],
         body: Loop<'_>,
     ) {
         let most = (self.length / REPEATED).min(row.length);
         let (mut pointers, mut steps) = (*row.pointers, [0; N]);
-        for (index, block) in blocks.iter_mut().enumerate() {
+        for (index, block) in blocks.iter().enumerate() {
             if copies[index] {
                 // SAFETY: the element is valid for reads, and the block has room for so many of the loop's type.
                 unsafe { load(self.slots[index], row.pointers[index], 0, block.pointer(), most) };
@@ -167,11 +167,11 @@ impl<const N: usize> Blocks<N> {
     /// # Safety
     /// As [`run`](Self::run).
     unsafe fn run_copied(&self, row: &Row<'_>, copies: [bool; N], body: Loop<'_>) {
-        let mut blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
+        let blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
         let mut pointers = *row.pointers;
         if (0..N).all(|index| !copies[index] || index > 0 && row.strides[index] == 0) {
             // SAFETY: the caller's promise.
-            return unsafe { self.run_repeated(row, copies, &mut blocks, body) };
+            return unsafe { self.run_repeated(row, copies, &blocks, body) };
         }
         let mut start = 0;
         while start < row.length {

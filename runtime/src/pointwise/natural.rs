@@ -99,7 +99,7 @@ unsafe fn run_line_in_place<const N: usize>(
     length: usize,
     body: Loop<'_>,
 ) {
-    let mut line = Block::<LINE>::new();
+    let line = Block::<LINE>::new();
     let mut read = *pointers;
     for pointer in &mut read[1..N] {
         if *pointer == pointers[0] {
@@ -125,7 +125,7 @@ unsafe fn run_in_place<const N: usize>(
     length: usize,
     body: Loop<'_>,
 ) {
-    let mut block = Block::<BLOCK>::new();
+    let block = Block::<BLOCK>::new();
     for_each_block(pointers, dtypes, length, |operands, count| {
         let target = operands[0];
         let mut read = *operands;
@@ -154,7 +154,7 @@ pub(super) unsafe fn run_by_blocks<const N: usize>(
     body: Loop<'_>,
 ) {
     let streams = !pointers[1..N].contains(&pointers[0]);
-    let mut block = Block::<BLOCK>::new();
+    let block = Block::<BLOCK>::new();
     for_each_block(pointers, dtypes, length, |operands, count| {
         let (target, bytes) = (operands[0], count * dtypes[0].size());
         let mut written = *operands;

@@ -4,6 +4,7 @@
 //! In: addresses and steps in bytes. Out: the elements one after the other, in the type that the loop wants. Must know no
 //! operator.
 
+use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
 use half::slice::HalfFloatSliceExt;
@@ -33,17 +34,17 @@ impl Slot {
     }
 }
 
-/// Copied elements of one operand.
+/// Copied elements of one operand. A cell, so that an address stays valid when the next one is taken.
 #[repr(align(64))]
-pub(super) struct Block<const BYTES: usize>(MaybeUninit<[u8; BYTES]>);
+pub(super) struct Block<const BYTES: usize>(UnsafeCell<MaybeUninit<[u8; BYTES]>>);
 
 impl<const BYTES: usize> Block<BYTES> {
     pub const fn new() -> Block<BYTES> {
-        Block(MaybeUninit::uninit())
+        Block(UnsafeCell::new(MaybeUninit::uninit()))
     }
 
-    pub fn pointer(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
+    pub fn pointer(&self) -> *mut u8 {
+        self.0.get().cast()
     }
 }
 
@@ -165,7 +166,7 @@ pub(super) unsafe fn load_transposed(
         if slot.converted().is_none() {
             return transpose_elements(size, from, step, length, block, line, count);
         }
-        let mut halves = Block::<TILE_BYTES>::new();
+        let halves = Block::<TILE_BYTES>::new();
         transpose_elements(size, from, step, length, halves.pointer(), line, count);
         for row in 0..count as isize {
             let from = halves.pointer().offset(row * line);
@@ -193,7 +194,7 @@ pub(super) unsafe fn store_transposed(
         if slot.converted().is_none() {
             return transpose_elements(size, block, line, count, to, step, length);
         }
-        let mut halves = Block::<TILE_BYTES>::new();
+        let halves = Block::<TILE_BYTES>::new();
         halves.pointer().write_bytes(0, TILE_BYTES);
         for row in 0..count as isize {
             let from = block.offset(row * slot.step * length as isize);

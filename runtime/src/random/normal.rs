@@ -65,6 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "safe code, interpreted for a million numbers")]
     fn the_polynomials_follow_the_real_functions() {
         for step in 0..1_000_000u32 {
             let word = step.wrapping_mul(4295).wrapping_add(step & 7);

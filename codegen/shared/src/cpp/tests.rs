@@ -130,7 +130,8 @@ fn a_macro_may_make_it() {
 fn every_part_of_a_text_is_read() {
     let text = "#if 0 /* ä\n*/ \\\n#elif 1\n R\"ü(\")ü\" 'ß\\\\' 1'0e+é \"\\ö\\\n\" // ñ \\\r\n#endif\nKER\\\nNEL(f, [](int a) -> x::y<z> {}) const try {\nint f(é) noexcept(f(1)) -> a::b {}}) ]";
     let bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-    for start in &bounds {
+    // Miri takes a second for a few of these texts.
+    for start in bounds.iter().step_by(if cfg!(miri) { 40 } else { 1 }) {
         for end in bounds.iter().filter(|end| *end >= start) {
             _ = definition(&text[*start..*end], "f");
         }

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::offsets::{Lifetime, alignment, round_up};
+use super::offsets::{Lifetime, LiveBytes, alignment, round_up};
 
 /// Memory that is free until a level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,8 +26,9 @@ pub(crate) fn lend(lifetimes: &[Lifetime], rooms: &[Room]) -> Vec<Option<(usize,
     if !lifetimes.iter().any(|lifetime| lifetime.last < ends) {
         return lent;
     }
+    let mut kept = LiveBytes::new(lifetimes, round_up);
     for _ in 0..FEW / lifetimes.len() {
-        let level = fullest(lifetimes, &lent);
+        let (level, _) = kept.most();
         let is_live =
             |lifetime: &Lifetime| lifetime.bytes > 0 && (lifetime.first..=lifetime.last).contains(&level);
         let mut live: Vec<usize> = (0..lifetimes.len())
@@ -42,26 +43,9 @@ pub(crate) fn lend(lifetimes: &[Lifetime], rooms: &[Room]) -> Vec<Option<(usize,
             break;
         };
         lent[index] = Some(place);
+        kept.remove(&lifetimes[index], round_up(lifetimes[index].bytes));
     }
     lent
-}
-
-/// The level at which buffers that are not lent have the most bytes; the first of several.
-fn fullest(lifetimes: &[Lifetime], lent: &[Option<(usize, usize)>]) -> usize {
-    let levels = lifetimes.iter().map(|lifetime| lifetime.last + 2).max().unwrap_or(0);
-    let mut changes = vec![(0usize, 0usize); levels];
-    for (lifetime, _) in lifetimes.iter().zip(lent).filter(|(_, lent)| lent.is_none()) {
-        changes[lifetime.first].0 += round_up(lifetime.bytes);
-        changes[lifetime.last + 1].1 += round_up(lifetime.bytes);
-    }
-    let (mut alive, mut most, mut fullest) = (0, 0, 0);
-    for (level, (begins, ends)) in changes.into_iter().enumerate() {
-        alive = alive + begins - ends;
-        if alive > most {
-            (most, fullest) = (alive, level);
-        }
-    }
-    fullest
 }
 
 /// The first offset at which a buffer fits into a room, beside those that are lent to it and live together with the buffer.

@@ -194,7 +194,7 @@ impl BufferAssignment {
         }
         for buffer in 0..count {
             if reuse.shares[buffer].is_some() {
-                locations[buffer] = locations[reuse.first_of(buffer)];
+                locations[buffer] = locations[reuse.firsts[buffer]];
             }
         }
         Ok(BufferAssignment {

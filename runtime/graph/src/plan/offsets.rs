@@ -72,19 +72,44 @@ pub(crate) fn lower_bound(lifetimes: &[Lifetime]) -> usize {
 }
 
 pub(super) fn most_alive(lifetimes: &[Lifetime], size: impl Fn(usize) -> usize) -> usize {
-    let mut changes: Vec<(usize, bool, usize)> = Vec::with_capacity(2 * lifetimes.len());
-    for lifetime in lifetimes {
-        changes.push((lifetime.first, true, size(lifetime.bytes)));
-        changes.push((lifetime.last + 1, false, size(lifetime.bytes)));
+    LiveBytes::new(lifetimes, size).most().1
+}
+
+/// The bytes of live buffers, by level.
+pub(super) struct LiveBytes {
+    /// The bytes of the buffers that begin at a level, and of those that ended before it.
+    changes: Vec<(usize, usize)>,
+}
+
+impl LiveBytes {
+    pub fn new(lifetimes: &[Lifetime], size: impl Fn(usize) -> usize) -> LiveBytes {
+        let levels = lifetimes.iter().map(|lifetime| lifetime.last + 2).max().unwrap_or(0);
+        let mut changes = vec![(0, 0); levels];
+        for lifetime in lifetimes {
+            let bytes = size(lifetime.bytes);
+            changes[lifetime.first].0 += bytes;
+            changes[lifetime.last + 1].1 += bytes;
+        }
+        LiveBytes { changes }
     }
-    // Within one level, ends sort before begins.
-    changes.sort_unstable();
-    let (mut alive, mut most) = (0, 0);
-    for (_, begins, bytes) in changes {
-        alive = if begins { alive + bytes } else { alive - bytes };
-        most = most.max(alive);
+
+    /// Takes a buffer away, of the size that it was counted with.
+    pub fn remove(&mut self, lifetime: &Lifetime, bytes: usize) {
+        self.changes[lifetime.first].0 -= bytes;
+        self.changes[lifetime.last + 1].1 -= bytes;
     }
-    most
+
+    /// The level with the most bytes, the first of several, and their number.
+    pub fn most(&self) -> (usize, usize) {
+        let (mut alive, mut most) = (0, (0, 0));
+        for (level, (begins, ends)) in self.changes.iter().enumerate() {
+            alive = alive + begins - ends;
+            if alive > most.1 {
+                most = (level, alive);
+            }
+        }
+        most
+    }
 }
 
 /// The buffers in order of their first level; those of one level by size.

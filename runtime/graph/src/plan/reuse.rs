@@ -13,6 +13,8 @@ use crate::ir::{Argument, Graph, Node, NodeKind, TensorId};
 pub(super) struct Reuse {
     /// The buffer whose memory a buffer takes, if any.
     pub shares: Vec<Option<usize>>,
+    /// The first buffer of the chain in which a buffer is, which is placed.
+    pub firsts: Vec<usize>,
     /// The result in whose memory a buffer, the first of a chain, lies from its first time on.
     pub results: Vec<Option<usize>>,
     /// The first time at which such a buffer is in the memory of a result.
@@ -45,13 +47,14 @@ impl Reuse {
             }
         }
         let mut reuse = Reuse {
+            firsts: firsts(&shares),
             shares,
             results: vec![None; count],
             taken_from: vec![usize::MAX; count],
             live_ranges: times.live_ranges,
         };
         for buffer in 0..count {
-            let first = reuse.first_of(buffer);
+            let first = reuse.firsts[buffer];
             let last = reuse.live_ranges[buffer].filter(|_| first != buffer).map(|(_, last)| last);
             if let (Some(last), Some(range)) = (last, &mut reuse.live_ranges[first]) {
                 range.1 = range.1.max(last);
@@ -59,21 +62,29 @@ impl Reuse {
         }
         for (buffer, result) in becomes.into_iter().enumerate() {
             let Some(result) = result else { continue };
-            let first = reuse.first_of(buffer);
+            let first = reuse.firsts[buffer];
             reuse.results[first] = Some(result);
             let begins = reuse.live_ranges[first].map_or(0, |(begins, _)| begins);
             reuse.taken_from[result] = reuse.taken_from[result].min(begins);
         }
         reuse
     }
+}
 
-    /// The first buffer of a chain, which is placed.
-    pub fn first_of(&self, mut buffer: usize) -> usize {
-        while let Some(before) = self.shares[buffer] {
-            buffer = before;
+/// The first buffer of each buffer's chain. Chains are as long as the graph, so each is followed once.
+fn firsts(shares: &[Option<usize>]) -> Vec<usize> {
+    let mut firsts: Vec<usize> = (0..shares.len()).map(|buffer| shares[buffer].unwrap_or(buffer)).collect();
+    for buffer in 0..firsts.len() {
+        let mut first = buffer;
+        while firsts[first] != first {
+            first = firsts[first];
         }
-        buffer
+        let mut next = buffer;
+        while firsts[next] != first {
+            next = std::mem::replace(&mut firsts[next], first);
+        }
     }
+    firsts
 }
 
 /// The buffers of an element-wise call's input and output if the output can reuse the input's memory: the input is dead

@@ -41,7 +41,7 @@ fn a_shared_node_runs_once_with_the_whole_gradient() {
         x = plus(&x, &x).unwrap();
     }
     x.backward().unwrap();
-    assert_eq!(gradient(&a), [2f64.powi(61)]);
+    assert_eq!(gradient(&a), [(1u64 << 61) as f64]);
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn a_graph_of_a_million_nodes_runs_and_drops() {
     check_no_leak(|| {
         let (a, one) = (leaf(&[1.0]), Tensor::of(&[1.0]));
         let mut x = plus(&a, &one).unwrap();
-        for _ in 1..1_000_000 {
+        for _ in 1..if cfg!(miri) { 50 } else { 1_000_000 } {
             x = plus(&x, &one).unwrap();
         }
         x.backward().unwrap();
