@@ -31,6 +31,7 @@ fn gradients_are_those_without_it() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "interprets a million exponentials")]
 fn the_function_runs_again_once_and_the_memory_is_not_held() {
     check_no_leak(|| {
         let runs = Arc::new(AtomicUsize::new(0));
