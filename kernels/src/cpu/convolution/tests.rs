@@ -79,7 +79,13 @@ fn naive(case: &Case, input: &Array<f64>, weight: &Array<f64>) -> Vec<f64> {
         .collect()
 }
 
-fn run(case: &Case, transposed: bool, x: &Array<f64>, w: &Array<f64>, out_sizes: &[i64]) -> Array<f64> {
+fn run<T: Element<Compute: Convolve>>(
+    case: &Case,
+    transposed: bool,
+    x: &Array<T>,
+    w: &Array<T>,
+    out_sizes: &[i64],
+) -> Array<T> {
     let mut out = Array::zeros(out_sizes);
     convolution(
         x.view(),
@@ -175,6 +181,36 @@ fn half_precision_rounds_once() {
     let mut out = Array::zeros(&[1, 1, 1]);
     convolution(ones.view(), ones.view(), None, &[1], &[0], &[1], false, &[0], 1, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [bf16::from_f32(300.0)]);
+}
+
+/// Checks that an input whose channels are neighbours gives the bits of one whose columns are.
+fn check_channels_last<T: Element<Compute: Convolve>>(of: impl Fn(f64) -> T) {
+    // More and fewer channels and places than a square has, and places that a stride separates.
+    for (channels, width, stride) in [(8, 8, 1), (19, 21, 1), (11, 40, 2), (3, 9, 1), (16, 5, 1)] {
+        let case = Case {
+            input: vec![2, channels, 7, width],
+            weight: vec![3, channels, 3, 3],
+            output: vec![2, 3, (7 - 1) / stride + 1, (width - 1) / stride + 1],
+            stride: vec![stride],
+            padding: vec![1],
+            dilation: vec![1],
+            groups: 1,
+        };
+        let typed = |sizes: &[i64]| Array::new(sizes, dense(sizes).to_vec().into_iter().map(&of));
+        let (x, w) = (typed(&case.input), typed(&case.weight));
+        let last = [2, 7, width, channels];
+        let elements = indices(&last).into_iter().map(|at| x.at(&[at[0], at[3], at[1], at[2]]));
+        let neighbours = Array::new(&last, elements).permuted(&[0, 3, 1, 2]);
+        let [first, second] = [&x, &neighbours].map(|x| run(&case, false, x, &w, &case.output).to_vec());
+        assert!(first == second, "{channels} channels, {width} columns, stride {stride}");
+    }
+}
+
+#[test]
+fn channels_that_are_neighbours_give_the_same_bits() {
+    check_channels_last(|x| x);
+    check_channels_last(|x| x as f32);
+    check_channels_last(bf16::from_f64);
 }
 
 #[test]
