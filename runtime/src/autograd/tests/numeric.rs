@@ -97,7 +97,7 @@ fn weighted(out: &Tensor, shift: usize) -> Result<Tensor> {
     total(&times(out, &Tensor::from_slice(&weights, out.shape())?)?)
 }
 
-/// Central differences of a function of several numbers.
+/// Central differences of a function of several numbers; by the first one alone, where the function is interpreted.
 fn differences(point: &[f64], function: impl Fn(&[f64]) -> Result<f64>) -> Result<Vec<f64>> {
     let mut moved = point.to_vec();
     let difference = |index: usize| {
@@ -108,14 +108,19 @@ fn differences(point: &[f64], function: impl Fn(&[f64]) -> Result<f64>) -> Resul
         moved[index] = point[index];
         Ok((above - below) / (2.0 * STEP))
     };
-    (0..point.len()).map(difference).collect()
+    (0..compared(point.len())).map(difference).collect()
+}
+
+/// Of so many derivatives, those that are compared.
+fn compared(count: usize) -> usize {
+    if cfg!(miri) { count.min(1) } else { count }
 }
 
 #[track_caller]
 fn compare(order: &str, got: &[f64], expected: &[f64]) {
     let close = |(got, expected): (&f64, &f64)| (got - expected).abs() <= 1e-6 * (1.0 + expected.abs());
     assert!(
-        got.len() == expected.len() && got.iter().zip(expected).all(close),
+        compared(got.len()) == expected.len() && got.iter().zip(expected).all(close),
         "{order} derivative: got {got:?}, differences give {expected:?}"
     );
 }

@@ -58,7 +58,8 @@ fn run(program: u64, inputs: &[Tensor]) -> Result<Tensor> {
 fn gradients_of_programs_are_right_or_an_error() {
     let inputs: [Input<'_>; 2] = [(&[0.5, -0.6, 0.7, 0.4], &[2, 2]), (&[0.8, -0.3], &[2])];
     let (mut right, mut refused) = (0, 0);
-    for program in 0..300 {
+    let programs = if cfg!(miri) { 3 } else { 300 };
+    for program in 0..programs {
         // Differences of large numbers are inaccurate.
         let leaves = inputs.map(|(elements, shape)| Tensor::from_slice(elements, shape).unwrap());
         if run(program, &leaves).is_ok_and(|result| values(&result).iter().any(|x| x.abs() > 20.0)) {
@@ -75,12 +76,12 @@ fn gradients_of_programs_are_right_or_an_error() {
         }
     }
     // Enough programs must pass for the test to be meaningful.
-    assert!(right > 100 && refused > 50, "{right} were right, {refused} refused");
+    assert!(programs < 300 || right > 100 && refused > 50, "{right} were right, {refused} refused");
 }
 
 #[test]
 fn recording_does_not_change_what_programs_compute() {
-    for program in 0..200 {
+    for program in 0..if cfg!(miri) { 5 } else { 200 } {
         let leaves = [Tensor::from_slice(&[0.5, -0.6, 0.7, 0.4], &[2, 2]).unwrap(), Tensor::of(&[0.8, -0.3])];
         let plain = no_grad(|| run(program, &leaves));
         leaves.iter().for_each(|leaf| leaf.set_requires_grad(true).unwrap());
