@@ -21,7 +21,7 @@ if [ "${1:-}" = --sdist ]; then
 else
   cargo build --release -p opsmith-python
   rm -rf target/wheels
-  scripts/pack.py target/release/lib_opsmith.so target/wheels ${OPSMITH_IMAGES:+"$OPSMITH_IMAGES"}
+  scripts/pack.py "${CARGO_TARGET_DIR:-target}/release/lib_opsmith.so" target/wheels ${OPSMITH_IMAGES:+"$OPSMITH_IMAGES"}
   pip target/wheels/opsmith-*.whl
 fi
 

@@ -1,12 +1,19 @@
 // Attention and its gradients, in tiles of scores that are never held as a whole.
 //
 // In: for each head (an index of the leading dimensions) queries (L, E), keys (S, E), values (S, F), and a mask (L, S) that
-// may be absent. A block has 256 threads and computes 16 rows of a result, at most 64 of their columns, over tiles of 64 of the
-// other side: grid of tiles of rows, chunks of columns, heads (blocks go on in steps).
+// may be absent. A block has 128 threads, 16 along x and 8 along y. It computes 8 * `each` rows of a result, at most
+// 16 * `groups` * kVector of their columns, over tiles of 16 * `each` rows of the other side: grid of blocks of rows, chunks of columns,
+// heads (blocks go on in steps). A thread has `each` rows, y * each + i, and for each the scores of `each` of the other side, in
+// groups of neighbours that one access of 16 bytes has (column_of): in shared memory, for `each` of 8 in float32, 4 accesses serve 64
+// products and sums.
 
 namespace opsmith {
 
-enum : int { kAttentionThreads = 256, kTile = 16, kAcross = 64, kEach = 4 };
+enum : int { kAttentionThreads = 128, kAlongX = 16, kAlongY = 8, kInner = 16 };
+
+// Numbers of an access of 16 bytes.
+template <class C>
+inline constexpr int kVector = 16 / static_cast<int>(sizeof(C));
 
 // Rows of one head.
 template <class T>
@@ -15,12 +22,11 @@ struct HeadRows {
   i64 row_step, column_step;
   u64 rows, columns;
 
-  DEVICE Compute<T> at(u64 row, u64 column) const {
-    return to_compute(start[static_cast<i64>(row) * row_step + static_cast<i64>(column) * column_step]);
+  DEVICE T *place(u64 row, u64 column) const {
+    return start + static_cast<i64>(row) * row_step + static_cast<i64>(column) * column_step;
   }
-  DEVICE void write(u64 row, u64 column, Compute<T> value) const {
-    start[static_cast<i64>(row) * row_step + static_cast<i64>(column) * column_step] = from_compute<T>(value);
-  }
+  DEVICE Compute<T> at(u64 row, u64 column) const { return to_compute(*place(row, column)); }
+  DEVICE void write(u64 row, u64 column, Compute<T> value) const { *place(row, column) = from_compute<T>(value); }
 };
 
 enum : int { kQuery, kKey, kValue, kMask, kOut, kLogarithm, kGradOut, kGradLogarithm, kGradQuery, kGradKey, kGradValue,
@@ -65,122 +71,233 @@ DEVICE C base_of(C largest) {
   return largest == lowest<C>() ? C(0) : largest;
 }
 
-// Shared memory of a block: rows of both sides, and a tile of weights.
+// The number of a thread's column j among those of a tile.
 template <class C>
+DEVICE u32 column_of(int j) {
+  const u32 part = static_cast<u32>(j) / kVector<C>, rest = static_cast<u32>(j) % kVector<C>;
+  return (part * kAlongX + threadIdx.x % kAlongX) * kVector<C> + rest;
+}
+
+// Shared memory of a block: columns of both sides (the margin spreads the rows of a store over banks), and a tile of weights by columns.
+template <class C, int each>
 struct AttentionTiles {
-  C left[kTile][kTile + 1], right[kTile][kAcross + 1], weights[kTile][kAcross + 1], factors[kTile];
+  using Vector = Pack<C, kVector<C>>;
+  static constexpr int kRows = kAlongY * each, kAcross = kAlongX * each;
+  C left[kInner][kRows + kVector<C>], right[kInner][kAcross + kVector<C>];
+  Vector weights[kAcross][kRows / kVector<C>];
+
+  // The weights of a column and a part of this thread's rows. Places are exchanged within a column, so that threads that
+  // store neighbouring columns meet in no bank.
+  DEVICE Vector &weights_of(u32 column, int part) {
+    const u32 place = threadIdx.x / kAlongX * (each / kVector<C>) + static_cast<u32>(part);
+    return weights[column][place ^ (column / kVector<C> % 8)];
+  }
 };
 
-// Products of the 16 rows of `a` from `first` on with the 64 of `b` from `second` on: thread (x, y) has those of row y with rows
-// x, x + 16, …
-template <class T, class C>
-DEVICE void row_products(const HeadRows<T> &a, u64 first, const HeadRows<T> &b, u64 second, AttentionTiles<C> &tiles,
-                         C (&sums)[kEach]) {
-  const u32 x = threadIdx.x % kTile, y = threadIdx.x / kTile;
-  for (int j = 0; j < kEach; ++j) sums[j] = C(0);
-  for (u64 start = 0; start < a.columns; start += kTile) {
-    const bool inside = start + x < a.columns;
-    tiles.left[y][x] = inside && first + y < a.rows ? a.at(first + y, start + x) : C(0);
-    for (int j = 0; j < kEach; ++j) {
-      const u32 row = y + kTile * j;
-      tiles.right[x][row] = inside && second + row < b.rows ? b.at(second + row, start + x) : C(0);
-    }
-    __syncthreads();
+// Adds the products of `each` numbers with those of groups of columns.
+template <class C, int each, int groups>
+DEVICE void add_outer(const Pack<C, kVector<C>> (&a)[each / kVector<C>], const C *right, C (&sums)[each][groups * kVector<C>]) {
+  UNROLL
+  for (int group = 0; group < groups; ++group) {
+    const auto b = *reinterpret_cast<const Pack<C, kVector<C>> *>(right + column_of<C>(group * kVector<C>));
     UNROLL
-    for (int i = 0; i < kTile; ++i) {
+    for (int i = 0; i < each; ++i) {
       UNROLL
-      for (int j = 0; j < kEach; ++j) sums[j] = add_product(sums[j], tiles.left[y][i], tiles.right[i][x + kTile * j]);
+      for (int j = 0; j < kVector<C>; ++j) {
+        C &sum = sums[i][group * kVector<C> + j];
+        sum = add_product(sum, a[i / kVector<C>].elements[i % kVector<C>], b.elements[j]);
+      }
+    }
+  }
+}
+
+// Copies 16 columns of rows to shared memory, with zeros beyond.
+template <int count, int width, class T, class C>
+DEVICE void load_columns(const HeadRows<T> &from, u64 first, u64 start, C (&to)[kInner][width]) {
+  constexpr int kStep = kAttentionThreads / kInner;
+  const u32 inner = threadIdx.x % kInner, own = threadIdx.x / kInner;
+  const u64 left = from.rows > first + own ? from.rows - first - own : 0;
+  const int rows = start + inner >= from.columns ? 0 : left < count ? static_cast<int>(left) : count;
+  const T *place = from.place(first + own, start + inner);
+  const i64 step = kStep * from.row_step;
+  ROLLED
+  for (int row = 0; row < count; row += 4 * kStep) {
+    UNROLL
+    for (int i = 0; i < 4 * kStep; i += kStep) {
+      to[inner][own + static_cast<u32>(row + i)] = row + i < rows ? to_compute(*place) : C(0);
+      place += step;
+    }
+  }
+}
+
+// Products of the rows of `a` from `first` on with those of `b` from `second` on.
+template <class T, class C, int each>
+DEVICE void row_products(const HeadRows<T> &a, u64 first, const HeadRows<T> &b, u64 second, AttentionTiles<C, each> &tiles,
+                         C (&sums)[each][each]) {
+  UNROLL
+  for (int i = 0; i < each; ++i) {
+    UNROLL
+    for (int j = 0; j < each; ++j) sums[i][j] = C(0);
+  }
+  ROLLED
+  for (u64 start = 0; start < a.columns; start += kInner) {
+    load_columns<tiles.kRows>(a, first, start, tiles.left);
+    load_columns<tiles.kAcross>(b, second, start, tiles.right);
+    __syncthreads();
+    const C *left = tiles.left[0] + threadIdx.x / kAlongX * each, *right = tiles.right[0];
+    ROLLED
+    for (int part = 0; part < kInner; part += 2) {
+      UNROLL
+      for (int i = 0; i < 2; ++i) {
+        Pack<C, kVector<C>> numbers[each / kVector<C>];
+        UNROLL
+        for (int j = 0; j < each / kVector<C>; ++j) numbers[j] = reinterpret_cast<const Pack<C, kVector<C>> *>(left)[j];
+        add_outer<C, each, each / kVector<C>>(numbers, right, sums);
+        left += sizeof(tiles.left[0]) / sizeof(C);
+        right += sizeof(tiles.right[0]) / sizeof(C);
+      }
     }
     __syncthreads();
   }
 }
 
-// Adds weights times the rows of `b` from `second` on: thread t has column t % 64 of rows t / 64, t / 64 + 4, …
-template <class T, class C>
-DEVICE void add_rows(const AttentionTiles<C> &tiles, const HeadRows<T> &b, u64 second, u64 column, C (&sums)[kEach]) {
-  if (column >= b.columns) return;
-  const u64 rest = b.rows - second;
-  const int count = rest < kAcross ? static_cast<int>(rest) : kAcross;
-  for (int i = 0; i < count; ++i) {
-    const C element = b.at(second + static_cast<u64>(i), column);
+template <class C, int each>
+DEVICE void store_weights(AttentionTiles<C, each> &tiles, const C (&weights)[each][each]) {
+  UNROLL
+  for (int j = 0; j < each; ++j) {
     UNROLL
-    for (int j = 0; j < kEach; ++j) {
-      sums[j] = add_product(sums[j], tiles.weights[threadIdx.x / kAcross + kEach * j][i], element);
+    for (int part = 0; part < each / kVector<C>; ++part) {
+      auto &place = tiles.weights_of(column_of<C>(j), part);
+      UNROLL
+      for (int i = 0; i < kVector<C>; ++i) place.elements[i] = weights[part * kVector<C> + i][j];
     }
   }
 }
 
+// Calls `body(weight, i, column)` for each weight of this thread, of its row i, which the body may change. A column
+// at a time, so that few registers are in use.
+template <class C, int each, class Body>
+DEVICE void for_each_weight(AttentionTiles<C, each> &tiles, const Body &body) {
+  ROLLED
+  for (int j = 0; j < each; ++j) {
+    UNROLL
+    for (int part = 0; part < each / kVector<C>; ++part) {
+      auto &place = tiles.weights_of(column_of<C>(j), part);
+      auto weights = place;
+      UNROLL
+      for (int i = 0; i < kVector<C>; ++i) body(weights.elements[i], part * kVector<C> + i, column_of<C>(j));
+      place = weights;
+    }
+  }
+}
+
+// Adds the weights of all threads times the rows of `b` from `second` on, of which a block has the columns from `first` on.
+template <int groups, class T, class C, int each>
+DEVICE void add_rows(AttentionTiles<C, each> &tiles, const HeadRows<T> &b, u64 second, u64 first,
+                     C (&sums)[each][groups * kVector<C>]) {
+  constexpr u32 kColumns = kAlongX * groups * kVector<C>;
+  const u64 rest = b.rows - second;
+  const u32 count = rest < tiles.kAcross ? static_cast<u32>(rest) : tiles.kAcross;
+  ROLLED
+  for (u32 start = 0; start < count; start += kInner) {
+    UNROLL
+    for (u32 i = 0; i < kInner * kColumns / kAttentionThreads; ++i) {
+      const u32 place = i * kAttentionThreads + threadIdx.x, row = place / kColumns, column = place % kColumns;
+      const bool exists = start + row < count && first + column < b.columns;
+      tiles.right[row][column] = exists ? b.at(second + start + row, first + column) : C(0);
+    }
+    __syncthreads();
+    ROLLED
+    for (u32 part = 0; part < kInner; part += 2) {
+      UNROLL
+      for (u32 i = 0; i < 2; ++i) {
+        Pack<C, kVector<C>> numbers[each / kVector<C>];
+        UNROLL
+        for (int j = 0; j < each / kVector<C>; ++j) numbers[j] = tiles.weights_of(start + part + i, j);
+        add_outer<C, each, groups>(numbers, tiles.right[part + i], sums);
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// Merges numbers of the 16 threads that have a row.
 template <class C, class Merge>
 DEVICE C merged_row(C value, const Merge &merge) {
-  for (int lanes = kTile / 2; lanes > 0; lanes /= 2) value = merge(value, __shfl_xor_sync(0xffffffffu, value, lanes, kTile));
+  for (int lanes = kAlongX / 2; lanes > 0; lanes /= 2) value = merge(value, __shfl_xor_sync(0xffffffffu, value, lanes, kAlongX));
   return value;
 }
 
-template <class T>
+template <class T, int each, int groups>
 DEVICE void run_attention(const Attention<T> &f) {
   using C = Compute<T>;
-  __shared__ AttentionTiles<C> tiles;
-  const u32 x = threadIdx.x % kTile, y = threadIdx.x / kTile;
-  const u64 first = static_cast<u64>(blockIdx.x) * kTile, column = static_cast<u64>(blockIdx.y) * kAcross + threadIdx.x % kAcross;
-  const u64 end = f.causal != 0 && first + kTile < f.keys ? first + kTile : f.keys;
-  const auto larger = [](C a, C b) { return math::maximum(a, b); };
-  const auto plus = [](C a, C b) { return a + b; };
+  __shared__ AttentionTiles<C, each> tiles;
+  const u64 first = static_cast<u64>(blockIdx.x) * tiles.kRows, own = first + threadIdx.x / kAlongX * each;
+  const u64 column = static_cast<u64>(blockIdx.y) * (kAlongX * groups * kVector<C>);
+  const u64 end = f.causal != 0 && first + tiles.kRows < f.keys ? first + tiles.kRows : f.keys;
   for (u64 head = blockIdx.z; head < f.heads.count; head += gridDim.z) {
     const auto query = f.template of<T>(kQuery, head, f.queries, f.inner), key = f.template of<T>(kKey, head, f.keys, f.inner);
     const auto value = f.template of<T>(kValue, head, f.keys, f.width), mask = f.template of<T>(kMask, head, f.queries, f.keys);
-    C largest = lowest<C>(), sum = 0, results[kEach] = {};
-    for (u64 start = 0; start < end; start += kAcross) {
-      C scores[kEach];
+    C largest[each], sums[each] = {}, results[each][groups * kVector<C>] = {};
+    UNROLL
+    for (int i = 0; i < each; ++i) largest[i] = lowest<C>();
+    ROLLED
+    for (u64 start = 0; start < end; start += tiles.kAcross) {
+      C scores[each][each], highest[each];
       row_products(query, first, key, start, tiles, scores);
-      C highest = largest;
-      for (int j = 0; j < kEach; ++j) {
-        const u64 number = start + x + kTile * j;
-        const bool exists = first + y < f.queries && number < f.keys;
-        scores[j] = exists ? f.score(first + y, number, scores[j], mask) : lowest<C>();
-        highest = math::maximum(highest, scores[j]);
+      store_weights(tiles, scores);
+      UNROLL
+      for (int i = 0; i < each; ++i) highest[i] = largest[i];
+      for_each_weight(tiles, [&](C &score, int i, u32 across) {
+        const u64 row = own + static_cast<u64>(i), number = start + across;
+        score = row < f.queries && number < f.keys ? f.score(row, number, score, mask) : lowest<C>();
+        highest[i] = math::maximum(highest[i], score);
+      });
+      UNROLL
+      for (int i = 0; i < each; ++i) {
+        highest[i] = merged_row(highest[i], [](C a, C b) { return math::maximum(a, b); });
+        const C factor = math::exp(largest[i] - base_of(highest[i]));
+        largest[i] = highest[i];
+        sums[i] *= factor;
+        UNROLL
+        for (int j = 0; j < groups * kVector<C>; ++j) results[i][j] *= factor;
       }
-      highest = merged_row(highest, larger);
-      const C base = base_of(highest), factor = math::exp(largest - base);
-      C part = 0;
-      for (int j = 0; j < kEach; ++j) {
-        const C weight = math::exp(scores[j] - base);
-        tiles.weights[y][x + kTile * j] = weight;
-        part += weight;
-      }
-      if (x == 0) tiles.factors[y] = factor;
-      sum = sum * factor + merged_row(part, plus);
-      largest = highest;
-      __syncthreads();
-      for (int j = 0; j < kEach; ++j) results[j] *= tiles.factors[threadIdx.x / kAcross + kEach * j];
-      add_rows(tiles, value, start, column, results);
-      __syncthreads();
+      for_each_weight(tiles, [&](C &score, int i, u32) {
+        score = math::exp(score - base_of(largest[i]));
+        sums[i] += score;
+      });
+      add_rows<groups>(tiles, value, start, column, results);
     }
-    if (x == 0) tiles.factors[y] = sum == 0 ? C(0) : 1 / sum;
-    __syncthreads();
     const auto out = f.template of<T>(kOut, head, f.queries, f.width);
-    for (int j = 0; j < kEach; ++j) {
-      const u32 row = threadIdx.x / kAcross + kEach * static_cast<u32>(j);
-      if (first + row < f.queries && column < f.width) out.write(first + row, column, results[j] * tiles.factors[row]);
+    const auto logarithms = f.template of<C>(kLogarithm, head, f.queries, 1);
+    UNROLL
+    for (int i = 0; i < each; ++i) {
+      const u64 row = own + static_cast<u64>(i);
+      // Threads have the sums of their own columns.
+      sums[i] = merged_row(sums[i], [](C a, C b) { return a + b; });
+      if (row >= f.queries) continue;
+      const C factor = sums[i] == 0 ? C(0) : 1 / sums[i];
+      UNROLL
+      for (int j = 0; j < groups * kVector<C>; ++j) {
+        const u64 number = column + column_of<C>(j);
+        if (number < f.width) out.write(row, number, results[i][j] * factor);
+      }
+      if (blockIdx.y == 0 && threadIdx.x % kAlongX == 0) logarithms.write(row, 0, base_of(largest[i]) + math::log(sums[i]));
     }
-    if (blockIdx.y == 0 && x == 0 && first + y < f.queries) {
-      const C logarithm = base_of(largest) + math::log(sum);
-      f.template of<C>(kLogarithm, head, f.queries, 1).write(first + y, 0, logarithm);
-    }
-    __syncthreads();
   }
 }
 
-// Writes `products`; a block has 16 queries.
+// Writes `products`; a block has 8 queries.
 template <class T>
 DEVICE void run_attention_products(const Attention<T> &f) {
   using C = Compute<T>;
-  const u32 x = threadIdx.x % kTile, y = threadIdx.x / kTile;
-  const u64 row = static_cast<u64>(blockIdx.x) * kTile + y;
+  const u32 x = threadIdx.x % kAlongX, y = threadIdx.x / kAlongX;
+  const u64 row = static_cast<u64>(blockIdx.x) * kAlongY + y;
   for (u64 head = blockIdx.z; head < f.heads.count; head += gridDim.z) {
     const auto out = f.template of<T>(kOut, head, f.queries, f.width), grad = f.template of<T>(kGradOut, head, f.queries, f.width);
     C sum = 0;
     if (row < f.queries) {
-      for (u64 i = x; i < f.width; i += kTile) sum = add_product(sum, grad.at(row, i), out.at(row, i));
+      for (u64 i = x; i < f.width; i += kAlongX) sum = add_product(sum, grad.at(row, i), out.at(row, i));
     }
     sum = merged_row(sum, [](C a, C b) { return a + b; });
     if (row >= f.queries || x != 0) continue;
@@ -190,62 +307,87 @@ DEVICE void run_attention_products(const Attention<T> &f) {
   }
 }
 
-// The gradients of queries and mask (`by_key` is false: 16 queries of a block, 64 keys of a tile), or of keys and values (the
-// other way around). Chunks of columns are those of queries or keys; with `of_value`, those of values.
-template <class T, bool by_key, bool of_value>
+// The gradients of queries and mask (`by_key` is false: rows of a block are queries), or of keys and values (the other way around).
+// Chunks of columns are those of queries or keys; with `of_value`, those of values. Weights stay in shared memory while the slopes
+// take their registers.
+template <class T, bool by_key, bool of_value, int each, int groups>
 DEVICE void run_attention_backward(const Attention<T> &f) {
   using C = Compute<T>;
-  __shared__ AttentionTiles<C> tiles;
-  const u32 x = threadIdx.x % kTile, y = threadIdx.x / kTile;
-  const u64 first = static_cast<u64>(blockIdx.x) * kTile, column = static_cast<u64>(blockIdx.y) * kAcross + threadIdx.x % kAcross;
+  __shared__ AttentionTiles<C, each> tiles;
+  const u64 first = static_cast<u64>(blockIdx.x) * tiles.kRows, own = first + threadIdx.x / kAlongX * each;
+  const u64 column = static_cast<u64>(blockIdx.y) * (kAlongX * groups * kVector<C>);
+  const int operand = by_key ? (of_value ? kGradValue : kGradKey) : kGradQuery;
   // Under a causal mask, queries have the keys up to their own number.
   u64 begin = 0, end = by_key ? f.queries : f.keys;
-  if (f.causal != 0 && by_key) begin = first / kAcross * kAcross;
-  if (f.causal != 0 && !by_key && first + kTile < end) end = first + kTile;
+  if (f.causal != 0 && by_key) begin = first / tiles.kAcross * tiles.kAcross;
+  if (f.causal != 0 && !by_key && first + tiles.kRows < end) end = first + tiles.kRows;
   for (u64 head = blockIdx.z; head < f.heads.count; head += gridDim.z) {
     const auto query = f.template of<T>(kQuery, head, f.queries, f.inner), key = f.template of<T>(kKey, head, f.keys, f.inner);
     const auto value = f.template of<T>(kValue, head, f.keys, f.width), mask = f.template of<T>(kMask, head, f.queries, f.keys);
     const auto grad = f.template of<T>(kGradOut, head, f.queries, f.width);
-    const auto of_mask = f.template of<T>(kGradMask, head, f.queries, f.keys);
+    auto of_mask = f.template of<T>(kGradMask, head, f.queries, f.keys);
+    if (by_key || blockIdx.y != 0) of_mask.start = nullptr;
     const auto logarithms = f.template of<C>(kLogarithm, head, f.queries, 1);
-    C results[kEach] = {};
-    for (u64 start = begin; start < end; start += kAcross) {
-      C scores[kEach], slopes[kEach] = {};
-      if (by_key) {
-        row_products(key, first, query, start, tiles, scores);
-        if (!of_value) row_products(value, first, grad, start, tiles, slopes);
-      } else {
-        row_products(query, first, key, start, tiles, scores);
-        row_products(grad, first, value, start, tiles, slopes);
-      }
-      for (int j = 0; j < kEach; ++j) {
-        const u64 own = first + y, other = start + x + kTile * static_cast<u64>(j);
-        const u64 row = by_key ? other : own, number = by_key ? own : other;
-        C weight = 0;
-        if (row < f.queries && number < f.keys) {
-          weight = math::exp(f.score(row, number, scores[j], mask) - base_of(logarithms.at(row, 0)));
-          if (!of_value) weight = weight * (slopes[j] - f.products[head * f.queries + row]);
-          if (!by_key && blockIdx.y == 0 && of_mask.start != nullptr) of_mask.write(row, number, weight);
+    const C *const products = f.products + head * f.queries;
+    C results[each][groups * kVector<C>] = {};
+    ROLLED
+    for (u64 start = begin; start < end; start += tiles.kAcross) {
+      C numbers[each][each];
+      // Whether a weight of this thread exists, and its query and key.
+      const auto exists = [&](int i, u32 across, u64 &row, u64 &number) {
+        const u64 mine = own + static_cast<u64>(i), other = start + across;
+        row = by_key ? other : mine;
+        number = by_key ? mine : other;
+        return row < f.queries && number < f.keys;
+      };
+      row_products(by_key ? key : query, first, by_key ? query : key, start, tiles, numbers);
+      store_weights(tiles, numbers);
+      for_each_weight(tiles, [&](C &weight, int i, u32 across) {
+        u64 row, number;
+        weight = exists(i, across, row, number)
+                     ? math::exp(f.score(row, number, weight, mask) - base_of(logarithms.at(row, 0)))
+                     : C(0);
+      });
+      if constexpr (!of_value) {
+        row_products(by_key ? value : grad, first, by_key ? grad : value, start, tiles, numbers);
+        UNROLL
+        for (int k = 0; k < each; ++k) {
+          const u64 row = by_key ? start + column_of<C>(k) : own + static_cast<u64>(k);
+          const C product = row < f.queries ? products[row] : C(0);
+          UNROLL
+          for (int l = 0; l < each; ++l) {
+            const int i = by_key ? l : k, j = by_key ? k : l;
+            C &weight = tiles.weights_of(column_of<C>(j), i / kVector<C>).elements[i % kVector<C>];
+            weight *= numbers[i][j] - product;
+          }
         }
-        tiles.weights[y][x + kTile * j] = weight;
+        if (of_mask.start != nullptr) {
+          for_each_weight(tiles, [&](C &weight, int i, u32 across) {
+            u64 row, number;
+            if (exists(i, across, row, number)) of_mask.write(row, number, weight);
+          });
+        }
       }
-      __syncthreads();
-      if (f.has(by_key ? (of_value ? kGradValue : kGradKey) : kGradQuery)) {
-        add_rows(tiles, of_value ? grad : by_key ? query : key, start, column, results);
-      }
-      __syncthreads();
+      if (f.has(operand)) add_rows<groups>(tiles, of_value ? grad : by_key ? query : key, start, column, results);
     }
     // Beyond the diagonal the mask's gradient is 0.
-    if (!by_key && blockIdx.y == 0 && of_mask.start != nullptr && first + y < f.queries) {
-      const u64 past = (end + kAcross - 1) / kAcross * kAcross;
-      for (u64 number = past + x; number < f.keys; number += kTile) of_mask.write(first + y, number, C(0));
+    if (of_mask.start != nullptr) {
+      const u64 past = (end + tiles.kAcross - 1) / tiles.kAcross * tiles.kAcross;
+      for (u64 row = own; row < own + each && row < f.queries; ++row) {
+        for (u64 number = past + threadIdx.x % kAlongX; number < f.keys; number += kAlongX) of_mask.write(row, number, C(0));
+      }
     }
-    const int operand = by_key ? (of_value ? kGradValue : kGradKey) : kGradQuery;
+    if (!f.has(operand)) continue;
     const auto out = f.template of<T>(operand, head, by_key ? f.keys : f.queries, of_value ? f.width : f.inner);
-    for (int j = 0; j < kEach; ++j) {
-      const u64 row = first + threadIdx.x / kAcross + kEach * static_cast<u64>(j);
-      if (out.start == nullptr || row >= out.rows || column >= out.columns) continue;
-      out.write(row, column, of_value ? results[j] : mul(f.scale, results[j]));
+    UNROLL
+    for (int i = 0; i < each; ++i) {
+      UNROLL
+      for (int j = 0; j < groups * kVector<C>; ++j) {
+        const u64 row = own + static_cast<u64>(i), number = column + column_of<C>(j);
+        if (row < out.rows && number < out.columns) {
+          out.write(row, number, of_value ? results[i][j] : mul(f.scale, results[i][j]));
+        }
+      }
     }
   }
 }
@@ -253,7 +395,7 @@ DEVICE void run_attention_backward(const Attention<T> &f) {
 }  // namespace opsmith
 
 #define OPSMITH_ATTENTION(NAME, TYPE, ...)                                                 \
-  extern "C" __global__ void __launch_bounds__(opsmith::kAttentionThreads)                 \
+  extern "C" __global__ void __launch_bounds__(opsmith::kAttentionThreads, 2)              \
       NAME(opsmith::Attention<opsmith::TYPE> attention) {                                  \
-    opsmith::__VA_ARGS__(attention);                                                              \
+    opsmith::__VA_ARGS__(attention);                                                       \
   }

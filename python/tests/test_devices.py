@@ -59,6 +59,31 @@ print("exchanged")
 """
 
 
+PINNED = '''
+import opsmith
+
+host = opsmith.tensor([1.0, 2.0, 3.0]).pin_memory()
+assert host.is_pinned() and host.pin_memory() is host and not opsmith.tensor([1.0]).is_pinned()
+for round in range(5):
+    expected = host.tolist()
+    there = host.to("cuda", non_blocking=True)
+    host.add_(1)
+    assert there.tolist() == expected and host.tolist() != expected
+# NumPy, or another reader of the memory, writes without the library's knowledge.
+view = memoryview(host)
+there = host.to("cuda")
+view[0] = 50.0
+assert there.tolist()[0] != 50.0 and host.tolist()[0] == 50.0
+leaf = opsmith.tensor([1.0], requires_grad=True)
+(leaf.pin_memory().to("cuda") * 3).sum().backward()
+assert leaf.grad.tolist() == [3.0]
+try:
+    there.pin_memory()
+except opsmith.DeviceError as error:
+    print("refused:", error)
+'''
+
+
 STANDS_IN = pytest.mark.skipif(
     "OPSMITH_STAND_IN" not in os.environ, reason="OPSMITH_STAND_IN names no folder with the stand-ins for CUDA"
 )
@@ -80,6 +105,11 @@ def run_on_stand_ins(folder, *command):
 @STANDS_IN
 def test_tensors_on_devices_are_exchanged_without_a_copy(tmp_path):
     assert "exchanged" in run_on_stand_ins(tmp_path, "-c", EXCHANGE)
+
+
+@STANDS_IN
+def test_pinned_tensors_are_read_before_they_change(tmp_path):
+    assert "refused: " in run_on_stand_ins(tmp_path, "-c", PINNED)
 
 
 @STANDS_IN

@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use opsmith_core::Backend;
 
 use crate::allocator::{self, ALIGNMENT, Block};
-use crate::backend::DeviceMemory;
+use crate::backend::{Address, DeviceMemory, PinnedMemory, Work};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::sync::Backoff;
@@ -40,7 +40,14 @@ struct Header {
 /// The owner of memory outside a header's block.
 trait Owner: Send + Sync {
     /// The memory, if it is on a device.
-    fn on_device(&self) -> Option<&DeviceMemory>;
+    fn on_device(&self) -> Option<&DeviceMemory> {
+        None
+    }
+
+    /// The memory, if it is pinned memory of the host.
+    fn pinned(&self) -> Option<&PinnedMemory> {
+        None
+    }
 }
 
 impl Owner for DeviceMemory {
@@ -49,14 +56,16 @@ impl Owner for DeviceMemory {
     }
 }
 
+impl Owner for PinnedMemory {
+    fn pinned(&self) -> Option<&PinnedMemory> {
+        Some(self)
+    }
+}
+
 /// An external owner of host memory.
 struct Keeper<T>(T);
 
-impl<T: Send + Sync> Owner for Keeper<T> {
-    fn on_device(&self) -> Option<&DeviceMemory> {
-        None
-    }
-}
+impl<T: Send + Sync> Owner for Keeper<T> {}
 
 const WRITER: u32 = 1 << 31;
 const HEADER_SIZE: usize = size_of::<Header>();
@@ -111,6 +120,17 @@ impl Storage {
         Ok(Self::with_header(block, bytes, data, Some(Box::new(memory))))
     }
 
+    /// Pinned memory of the host for `bytes` bytes of arbitrary content.
+    ///
+    /// # Errors
+    /// If no linked crate provides such memory, or there is not enough.
+    pub(crate) fn pinned(bytes: usize) -> Result<Storage> {
+        let memory = PinnedMemory::new(bytes)?;
+        let block = allocator::allocate(0).ok_or_else(|| out_of_memory(0))?;
+        let data = memory.start();
+        Ok(Self::with_header(block, bytes, data, Some(Box::new(memory))))
+    }
+
     /// Host memory that `owner` keeps alive, for instance an array received from another library.
     ///
     /// # Safety
@@ -150,6 +170,60 @@ impl Storage {
     /// The memory, if it is on a device other than the host.
     pub fn device_memory(&self) -> Option<&DeviceMemory> {
         self.header().owner.as_ref()?.on_device()
+    }
+
+    /// The memory, if it is pinned memory of the host.
+    pub(crate) fn pinned_memory(&self) -> Option<&PinnedMemory> {
+        self.header().owner.as_ref()?.pinned()
+    }
+
+    /// Submits a copy of this pinned memory to a device, which is a reader, as the caller is, until
+    /// [`Storage::finish_reads_of_devices`]. If the caller's borrow is for writing, or other code writes without one, the copy is
+    /// waited for.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    ///
+    /// # Safety
+    /// As [`PinnedMemory::send`]; the caller has a borrow.
+    pub(crate) unsafe fn send(
+        &self,
+        memory: &PinnedMemory,
+        work: &Work,
+        to: Address,
+        from: Address,
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { memory.send(work, to, from, bytes, || self.try_read())? };
+        if memory.is_exposed() { self.finish_reads_of_devices() } else { Ok(()) }
+    }
+
+    /// Waits for copies of pinned memory to devices, before the host writes to it.
+    ///
+    /// # Errors
+    /// If this thread cannot wait now, as while it records work of a device.
+    #[cold]
+    pub(crate) fn finish_reads_of_devices(&self) -> Result<()> {
+        if let Some(memory) = self.pinned_memory()
+            && memory.finish_reads()?
+        {
+            self.end_read();
+        }
+        Ok(())
+    }
+
+    /// Takes note that other code has the address, and may write there without a borrow: copies of pinned memory to devices are
+    /// waited for from now on.
+    ///
+    /// # Errors
+    /// If this thread cannot wait now, as while it records work of a device.
+    pub fn expose(&self) -> Result<()> {
+        if let Some(memory) = self.pinned_memory() {
+            memory.expose();
+            self.finish_reads_of_devices()?;
+        }
+        Ok(())
     }
 
     /// Meta storage: a size in bytes and no data, for tensors of traced functions. It cannot be borrowed.
@@ -229,6 +303,8 @@ impl Storage {
     pub(crate) fn lock(&self) {
         let mut backoff = Backoff::default();
         while !self.try_write() {
+            // A thread that records work of a device cannot wait for it; another may.
+            _ = self.finish_reads_of_devices();
             backoff.wait();
         }
     }

@@ -11,6 +11,7 @@
 //   STANDIN_DEVICES=N      the number of devices (1); CUDA_VISIBLE_DEVICES=1,0 hides others, as with the real driver
 //   STANDIN_PEERS=1        devices access each other's memory
 //   STANDIN_MEMORY=BYTES   the memory of each device
+//   STANDIN_PINNED=BYTES   the most memory of the host that is pinned
 //   STANDIN_FAIL_COPY=N    the N-th copy is refused
 //   STANDIN_FAIL_ALLOC=N   the N-th allocation finds no memory
 //   STANDIN_PAGEABLE=late  copies read pageable memory of the host when they are done

@@ -107,6 +107,18 @@ fn orders() {
         }
         same("sort", &[tensor(&x), Value::Int(0), Value::Bool(false)], &[]);
     }
+    // Long lines, in digits of 8 bits: one, two, three, four and eight, with a block that is not full, NaN and both zeros.
+    let roots = floats(&[2, 131_100], DType::F32).sqrt().unwrap();
+    for (x, descending) in [
+        (integers(&[270_000], 200).to_dtype(DType::U8).unwrap(), false),
+        (floats(&[270_000], DType::BF16), true),
+        (floats(&[270_000], DType::F16), false),
+        (roots.mul(&integers(&[131_100], 3)).unwrap(), true),
+        (integers(&[2, 131_100], 1 << 31).mul(&integers(&[131_100], 1 << 31)).unwrap().neg().unwrap(), false),
+        (roots.to_dtype(DType::F64).unwrap(), true),
+    ] {
+        same("sort", &[tensor(&x), Value::Int(-1), Value::Bool(descending)], &[]);
+    }
     let x = floats(&[2, 6000], DType::F64);
     for (k, largest) in [(1, true), (7, false), (512, true), (700, true), (6000, false)] {
         same("topk", &[tensor(&x), Value::Int(k), Value::Int(1), Value::Bool(largest)], &[]);
@@ -116,6 +128,9 @@ fn orders() {
         &[tensor(&floats(&[50, 60], DType::F32)), Value::Bool(true), Value::Bool(true), Value::Bool(true)],
         &[],
     );
+    let many =
+        [tensor(&floats(&[600, 450], DType::F32)), Value::Bool(true), Value::Bool(true), Value::Bool(true)];
+    same("_unique2", &many, &[]);
 }
 
 fn targets() {

@@ -255,6 +255,41 @@ fn memory_goes_back_when_its_last_use_has_passed() {
 }
 
 #[test]
+fn writes_of_the_host_wait_for_devices_that_read_pinned_memory() {
+    let (device, given) = (gpu(), numbers(&[40, 50]));
+    let host = given.pin_memory().unwrap();
+    assert!(host.is_pinned() && !given.is_pinned());
+    assert_same(&host, &given);
+    // In place, an out form, a copy, and a graph that changes its input.
+    let change = |inputs: &[Tensor]| {
+        let there = inputs[0].to_device(device)?;
+        inputs[0].mul_(2.0)?;
+        Ok(vec![there])
+    };
+    let graph = Graph::trace(change, [InputSpec::from(&given)]).unwrap();
+    let writes: [&dyn Fn(); 4] = [
+        &|| host.add_(1.0).unwrap(),
+        &|| opsmith::exp_out(&given, &mut host.clone()).map(drop).unwrap(),
+        &|| opsmith_runtime::copy::copy(&host, &given).unwrap(),
+        &|| drop(graph.run(&[&host]).unwrap()),
+    ];
+    for write in writes {
+        let expected = host.deep_clone().unwrap();
+        let there = [(); 2].map(|()| host.to_device(device).unwrap());
+        // A reader does not wait.
+        assert_same(&host, &expected);
+        write();
+        there.iter().for_each(|there| assert_same(there, &expected));
+        assert_ne!(bits(&host), bits(&expected));
+        // It is released after its last use.
+        let other = expected.pin_memory().unwrap();
+        let there = other.to_device(device).unwrap();
+        drop(other);
+        assert_same(&there, &expected);
+    }
+}
+
+#[test]
 fn a_graph_has_an_arena_on_each_device() {
     let function = |inputs: &[Tensor]| -> Result<Vec<Tensor>> {
         let [x, y] = inputs else { unreachable!("two inputs") };

@@ -39,10 +39,15 @@ const GRAD_LOGARITHM: usize = 7;
 const GRADS: usize = 8;
 const OPERANDS: usize = 12;
 
-/// Rows of a block, columns of a chunk, and the maximal number of blocks for heads.
-const TILE: u64 = 16;
-const CHUNK: u64 = 64;
+/// Threads of a block along columns and rows, in `attention.cuh`, bytes of an access, and the maximal number of blocks for heads.
+const ALONG_X: u64 = 16;
+const ALONG_Y: u64 = 8;
+const VECTOR_BYTES: u64 = 16;
 const MOST_HEADS: u64 = 65535;
+
+/// Rows of a thread, of scores in single precision and of others. Few rows of a result leave more blocks to them.
+const EACH: u64 = 8;
+const FEW_EACH: u64 = 4;
 
 /// Threads of a block, rows of each of its bands, columns of the widest operands, elements between a tile's rows and columns, in
 /// `tensor_attention.cuh`.
@@ -158,7 +163,8 @@ impl<C: Element> Attention<C> {
         unsafe { TENSOR_PROGRAM.launch(device, key, instance, grid, &parameters) }
     }
 
-    /// Launches a function of the program for rows and columns of a result.
+    /// Launches a function of the program for rows and columns of a result, whose name has places for the dtype, the rows of a thread
+    /// and its groups of columns.
     ///
     /// # Safety
     /// Operands are on the device, and of the sizes.
@@ -170,14 +176,43 @@ impl<C: Element> Attention<C> {
         rows: u64,
         columns: u64,
     ) -> Result<()> {
-        let blocks = [rows.div_ceil(TILE), columns.div_ceil(CHUNK).max(1), self.heads.count.min(MOST_HEADS)];
+        let vector = VECTOR_BYTES / C::DTYPE.size() as u64;
+        let each = if C::DTYPE == DType::F32 && rows > ALONG_Y * FEW_EACH { EACH } else { FEW_EACH };
+        let groups = columns.div_ceil(ALONG_X * vector).clamp(1, each / vector);
+        let chunks = columns.div_ceil(ALONG_X * vector * groups).max(1);
+        let arguments = format!("{each}, {groups}");
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.launch_blocks(
+                (device, dtype),
+                (number << 8 | (each << 4 | groups) as u32, function, &arguments),
+                [rows.div_ceil(ALONG_Y * each), chunks],
+            )
+        }
+    }
+
+    /// Launches a function of the program for blocks of rows and of columns.
+    ///
+    /// # Safety
+    /// Operands are on the device, and of the sizes.
+    unsafe fn launch_blocks(
+        &self,
+        (device, dtype): (Device, DType),
+        (number, function, arguments): (u32, &str, &str),
+        [rows, columns]: [u64; 2],
+    ) -> Result<()> {
+        let blocks = [rows, columns, self.heads.count.min(MOST_HEADS)];
         if blocks.contains(&0) {
             return Ok(());
         }
         let name = dtype.ident();
-        let function = function.replace("{T}", &format!("opsmith::dtype::{name}"));
-        let instance = || format!("OPSMITH_ATTENTION(opsmith_kernel, dtype::{name}, {function})");
-        let grid = Grid { blocks: blocks.map(|count| count as u32), threads: [256, 1, 1], shared: 0 };
+        let instance = || {
+            let function = function.replace("{T}", &format!("opsmith::dtype::{name}"));
+            let function = function.replace("{E}", arguments);
+            format!("OPSMITH_ATTENTION(opsmith_kernel, dtype::{name}, {function})")
+        };
+        let threads = [(ALONG_X * ALONG_Y) as u32, 1, 1];
+        let grid = Grid { blocks: blocks.map(|count| count as u32), threads, shared: 0 };
         let parameters = [std::ptr::from_ref(self).cast::<c_void>()];
         // SAFETY: the caller's promise.
         unsafe { PROGRAM.launch(device, number << 8 | dtype as u32, instance, grid, &parameters) }
@@ -225,7 +260,7 @@ pub fn attention(
             return unsafe { parameter.launch_tensor((out.device(), dtype, width), function, (rows, bands), shared) };
         }
         // SAFETY: the sizes were checked, and the views vouch for their elements.
-        unsafe { parameter.launch(out.device(), dtype, (0, "run_attention"), rows, columns) }
+        unsafe { parameter.launch(out.device(), dtype, (0, "run_attention<{T}, {E}>"), rows, columns) }
     })
 }
 
@@ -293,10 +328,14 @@ pub fn attention_backward(
 unsafe fn launch_backward<C: Element>(f: &Attention<C>, device: Device, dtype: DType) -> Result<()> {
     let (queries, keys, inner, width) = (f.queries, f.keys, f.inner, f.width);
     let backward =
-        |by_key: bool, of_value: bool| format!("run_attention_backward<{{T}}, {by_key}, {of_value}>");
+        |by_key: bool, of_value: bool| format!("run_attention_backward<{{T}}, {by_key}, {of_value}, {{E}}>");
     // SAFETY: the caller's promise.
     unsafe {
-        f.launch(device, dtype, (1, "run_attention_products"), queries, 1)?;
+        f.launch_blocks(
+            (device, dtype),
+            (1 << 8, "run_attention_products", ""),
+            [queries.div_ceil(ALONG_Y), 1],
+        )?;
         if let Some(columns) = f.tensor_width(device, dtype)? {
             return launch_tensor_backward(f, (device, dtype, columns));
         }

@@ -7,6 +7,7 @@ use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::{Device, Result};
 
 use super::launch::line;
+use super::radix::{self, KeyBits};
 use super::scratch::Room;
 use crate::device::ORDER;
 
@@ -46,7 +47,8 @@ struct Merge {
     run: u64,
 }
 
-/// Sorts the entries of each line; `kept` of each are needed. Also the number of entries that each line has now.
+/// Sorts the entries of each line; `kept` of each are needed. Also the number of entries that each line has now. Long lines are ordered
+/// by digits, if the bits are known in which keys differ.
 ///
 /// # Errors
 /// Errors of the device.
@@ -56,7 +58,14 @@ pub(super) fn in_order(
     lines: u64,
     mut size: u64,
     kept: u64,
+    keys: Option<KeyBits>,
 ) -> Result<(Room, u64)> {
+    if let Some(keys) = keys
+        && kept == size
+        && radix::takes(lines, size)
+    {
+        return Ok((radix::by_digits(device, entries, lines, size, keys)?, size));
+    }
     let mut from = entries;
     loop {
         let width = size.clamp(2, TILE).next_power_of_two();

@@ -62,11 +62,36 @@ pub(super) fn by_library(
     scale: f64,
     is_inverse: bool,
 ) -> Result<bool> {
+    let runtime = Work::on(device)?.runtime();
+    if has_all_frequencies(steps, from, to) {
+        let count = from.sizes.iter().product::<i64>() as u64;
+        let whole: Dims = (0..from.sizes.len() as i64).collect();
+        let complex =
+            Side { start: std::ptr::null_mut(), dtype: to.dtype, ..packed_side(from.start, from, &whole) };
+        if Call::of(device, steps, (&complex, to), is_inverse).is_none() || !runtime.has_transforms()? {
+            return Ok(false);
+        }
+        let room = Room::of_dtype(device, to.dtype, count)?;
+        let complex = Side { start: room.address(), ..complex };
+        // SAFETY: both sides have the same sizes, and the target is memory of this call.
+        unsafe { convert(device, complex.elements(), from.elements())? };
+        return by_library(device, steps, (&complex, to), scale, is_inverse);
+    }
     let Some(call) = Call::of(device, steps, (from, to), is_inverse) else { return Ok(false) };
-    if !Work::on(device)?.runtime().has_transforms()? {
+    if !runtime.has_transforms()? {
         return Ok(false);
     }
     if to.dtype.is_complex() { call.to_complex(scale) } else { call.to_real(scale) }
+}
+
+/// Whether all frequencies of real numbers are asked for, of which a library computes the first half; it has them as complex numbers.
+fn has_all_frequencies(steps: &[Step], from: &Side, to: &Side) -> bool {
+    let is_one_precision = from.dtype.to_real() == to.dtype.to_real();
+    let is_longer = |step: &Step| step.size != half_of(step.size) && to.sizes[step.dim] == step.size;
+    !from.dtype.is_complex()
+        && to.dtype.is_complex()
+        && is_one_precision
+        && steps.first().is_some_and(is_longer)
 }
 
 /// Transforms that a library may compute.
@@ -111,7 +136,7 @@ impl<'a> Call<'a> {
         if let Some(half) = half {
             whole[half] = steps.iter().find(|step| step.dim == half).map_or(0, |step| step.size);
             let other = if to.dtype.is_complex() { to } else { from };
-            // All frequencies of real numbers are computed by no library at once, and a source may have more than half.
+            // A source may have more than half.
             if other.sizes[half] != half_of(whole[half]) {
                 return None;
             }

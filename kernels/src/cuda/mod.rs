@@ -42,6 +42,7 @@ mod launch;
 mod lists;
 mod moves;
 mod product;
+mod radix;
 mod scratch;
 mod sequence;
 mod window;

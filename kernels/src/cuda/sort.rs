@@ -9,6 +9,7 @@ use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Result};
 use super::compact::running_sums_of;
 use super::entries::{Entry, in_order};
 use super::launch::{bits, each, strided};
+use super::radix::KeyBits;
 use super::scratch::{Dense, Room};
 use crate::cpu::expect_sizes;
 use crate::cpu::sort::{check_choice, length_along};
@@ -127,7 +128,8 @@ fn first_in_order(
         &with_last(input.strides(), dim, 0),
         descending,
     )?;
-    let (sorted, left) = in_order(device, entries, lines, size, count)?;
+    let keys = KeyBits::of(dtype, descending);
+    let (sorted, left) = in_order(device, entries, lines, size, count, Some(keys))?;
     let (sizes, mut from) = (with_last(&expected, dim, 1), with_last(input.strides(), dim, 0));
     let step = from.pop().unwrap_or(0);
     let mut all = sizes.clone();
@@ -159,7 +161,10 @@ pub(super) fn entries_in_order(input: &DeviceView<'_>, dim: usize) -> Result<Roo
         keys(input.dtype(), device, input.address(), &sizes, &with_last(input.strides(), dim, 0), false)?;
     match input.numel() as u64 {
         0 => Ok(entries),
-        count => Ok(in_order(device, entries, count / size, size, size)?.0),
+        count => {
+            let keys = KeyBits::of(input.dtype(), false);
+            Ok(in_order(device, entries, count / size, size, size, Some(keys))?.0)
+        }
     }
 }
 
@@ -211,7 +216,7 @@ pub fn unique(
     }
     let (elements, sizes) = (Dense::of(&self_)?, [count as i64]);
     let entries = keys(dtype, device, elements.address, &sizes, &[1], false)?;
-    let entries = in_order(device, entries, 1, count, count)?.0;
+    let entries = in_order(device, entries, 1, count, count, Some(KeyBits::of(dtype, false)))?.0;
     let numbers = Room::new::<u64>(device, count)?;
     let starts = Room::new::<u64>(device, found)?;
     let operands =

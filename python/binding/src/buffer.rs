@@ -11,6 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::construct;
+use crate::errors::OrRaise;
 use crate::tensor::PyTensor;
 
 /// The format of an element type; `None` if buffers, which have NumPy's types, have none.
@@ -73,6 +74,8 @@ pub unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, flags: 
             "the tensor has gaps or another order\n  help: use its contiguous()",
         ));
     }
+    // The reader of the buffer may write.
+    tensor.storage().expose().or_raise(slf.py())?;
     let size = tensor.dtype().size() as isize;
     let exported = Box::new(Exported {
         sizes: tensor.shape().iter().map(|size| *size as isize).collect(),

@@ -215,12 +215,16 @@ impl PyTensor {
     }
 
     /// The tensor with another element type, on another device, or both; itself if nothing changes.
-    #[pyo3(signature = (*args, dtype=None, device=None, copy=false))]
+    ///
+    /// Work on devices is asynchronous in any case, and reads of the host wait for it. With `non_blocking` or without, a copy to a
+    /// device returns when the elements were read, or, of pinned memory (`pin_memory`), at once.
+    #[pyo3(signature = (*args, dtype=None, device=None, non_blocking=false, copy=false))]
     fn to(
         slf: &Bound<'_, Self>,
         args: &Bound<'_, PyTuple>,
         dtype: Option<&Bound<'_, PyAny>>,
         device: Option<&Bound<'_, PyAny>>,
+        non_blocking: bool,
         copy: bool,
     ) -> PyResult<Py<PyAny>> {
         let py = slf.py();
@@ -241,13 +245,29 @@ impl PyTensor {
             return Ok(slf.clone().into_any().unbind());
         }
         let args = [Value::Tensor(tensor.clone()), Value::Device(place), Value::DType(to)];
-        let converted = tensor_by_name(py, "to.device", &args, &[("copy", Value::Bool(copy))])?;
+        let options = [("non_blocking", Value::Bool(non_blocking)), ("copy", Value::Bool(copy))];
+        let converted = tensor_by_name(py, "to.device", &args, &options)?;
         PyTensor(converted).into_py_any(py)
     }
 
     /// The tensor on a device, as the array API names it.
     fn to_device(slf: &Bound<'_, Self>, device: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(device), false)
+        Self::to(slf, &PyTuple::empty(slf.py()), None, Some(device), false, false)
+    }
+
+    /// The elements in pinned memory of the host, which devices read themselves; the tensor itself if it is there already.
+    fn pin_memory(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let tensor = &slf.get().0;
+        if tensor.is_pinned() {
+            return Ok(slf.clone().into_any().unbind());
+        }
+        PyTensor(py.detach(|| tensor.pin_memory()).or_raise(py)?).into_py_any(py)
+    }
+
+    /// Whether the elements are in pinned memory of the host.
+    fn is_pinned(&self) -> bool {
+        self.0.is_pinned()
     }
 }
 

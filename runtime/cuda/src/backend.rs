@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 
 use opsmith_core::Backend;
 use opsmith_runtime::backend::{
-    Address, CaptureId, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, LibraryConvolution,
-    LibraryProduct, LibraryTransform, Mark, Queue, StreamId, Ticket,
+    Address, CaptureId, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, HostMemory,
+    LibraryConvolution, LibraryProduct, LibraryTransform, Mark, Queue, StreamId, Ticket,
 };
 use opsmith_runtime::{Error, Result, Scalar};
 
@@ -16,6 +16,7 @@ use crate::capture::{self, Record};
 use crate::compile::Function;
 use crate::device::{device, existing};
 use crate::driver::{self, codes};
+use crate::host_memory::Pinned;
 use crate::launch;
 use crate::marks;
 use crate::movement::{self, Place};
@@ -55,6 +56,10 @@ unsafe impl DeviceRuntime for Cuda {
         {
             device.memory.release(memory, last_use);
         }
+    }
+
+    fn host_memory(&self) -> Option<&'static dyn HostMemory> {
+        Some(&Pinned)
     }
 
     unsafe fn transfer(&self, queue: Queue, to: Address, from: Address, bytes: usize) -> Result<()> {

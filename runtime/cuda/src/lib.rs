@@ -14,6 +14,7 @@ mod compile;
 mod device;
 mod driver;
 mod geometry;
+mod host_memory;
 pub mod images;
 mod key;
 mod launch;
@@ -34,6 +35,7 @@ use opsmith_runtime::Result;
 
 pub use allocator::Statistics;
 pub use compile::{Compiled, KernelOrigin, Nvrtc};
+pub use host_memory::HostStatistics;
 pub use libraries::cublaslt::{allows_tf32, set_allow_tf32};
 pub use libraries::{LibraryReport, LibraryState, libraries};
 pub use properties::{Properties, properties};
@@ -71,6 +73,19 @@ pub fn set_memory_cap(index: u16, bytes: Option<usize>) -> Result<()> {
 pub fn trim(index: u16) -> Result<usize> {
     let device = device::device(index)?;
     device.memory.trim(device.context)
+}
+
+/// Statistics of the pinned memory of the host that this process holds for tensors (`Tensor::pin_memory`).
+pub fn host_memory_statistics() -> HostStatistics {
+    host_memory::statistics()
+}
+
+/// Waits for the last uses of cached pinned memory, and returns it to the host. Returns the number of bytes returned.
+///
+/// # Errors
+/// As [`device_count`], or if a context is lost, or this thread records work.
+pub fn trim_host_memory() -> Result<usize> {
+    host_memory::trim()
 }
 
 /// Waits for all work of all streams of a device.

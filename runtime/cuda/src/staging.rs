@@ -66,7 +66,7 @@ impl Staging {
             // SAFETY: the caller's promise; the buffer has as many bytes, and no copy uses it.
             unsafe { buffer.start.as_ptr().copy_from_nonoverlapping(from.add(sent), part) };
             // SAFETY: the caller's promise; the buffer is not filled again before the copy has passed.
-            let copied = unsafe { copy(stream, to + sent as u64, buffer.start, part) };
+            let copied = unsafe { send(stream, to + sent as u64, buffer.start.as_ptr(), part) };
             buffer.last_use = stream.ticket();
             buffers.lock().unwrap_or_else(PoisonError::into_inner).waiting.push_back(buffer);
             copied?;
@@ -151,19 +151,29 @@ fn take(stream: &Stream, buffers: &Mutex<Buffers>, (bytes, most): (usize, usize)
     Ok(Buffer { start, last_use: Ticket::default() })
 }
 
+/// Asks the driver to copy bytes of pinned memory to the device.
+///
+/// # Errors
+/// Errors of the device.
+///
 /// # Safety
 /// Both sides have as many bytes and stay valid until the stream has passed the copy.
-unsafe fn copy(stream: &Stream, to: DeviceAddress, from: NonNull<u8>, bytes: usize) -> Result<()> {
+pub unsafe fn send(stream: &Stream, to: DeviceAddress, from: *const u8, bytes: usize) -> Result<()> {
     let context = stream.context;
     let _entered = context.enter()?;
     // SAFETY: the caller's promise.
-    let code = unsafe { (context.api().cuMemcpyHtoDAsync_v2)(to, from.as_ptr().cast(), bytes, stream.raw()) };
+    let code = unsafe { (context.api().cuMemcpyHtoDAsync_v2)(to, from.cast(), bytes, stream.raw()) };
     context.check(code, format_args!("copy {bytes} bytes to the device"))
 }
 
+/// Asks the driver to copy bytes of the device to the host.
+///
+/// # Errors
+/// Errors of the device.
+///
 /// # Safety
 /// Both sides have as many bytes and stay valid until the stream has passed the copy.
-unsafe fn fetch(stream: &Stream, to: *mut u8, from: DeviceAddress, bytes: usize) -> Result<()> {
+pub unsafe fn fetch(stream: &Stream, to: *mut u8, from: DeviceAddress, bytes: usize) -> Result<()> {
     let context = stream.context;
     let _entered = context.enter()?;
     // SAFETY: the caller's promise.

@@ -10,6 +10,7 @@ mod capture;
 mod convolution;
 mod foreign_stream;
 mod held;
+mod host_memory;
 mod memory;
 mod product;
 mod transform;
@@ -28,6 +29,8 @@ pub use capture::{Capture, Recording};
 pub use convolution::{ConvolutionPart, LibraryConvolution};
 pub use foreign_stream::ForeignStream;
 pub(crate) use held::{hold_back, holds_back, submit_held};
+pub use host_memory::HostMemory;
+pub(crate) use host_memory::PinnedMemory;
 pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
 pub use product::{Activation, LibraryProduct};
 pub use transform::LibraryTransform;
@@ -144,6 +147,11 @@ pub unsafe trait DeviceRuntime: Sync {
     /// # Safety
     /// Both sides have at least `bytes` bytes, do not overlap, and stay valid until the stream has passed this request.
     unsafe fn transfer(&self, queue: Queue, to: Address, from: Address, bytes: usize) -> Result<()>;
+
+    /// Memory of the host that the devices access themselves; `None` if the backend has none.
+    fn host_memory(&self) -> Option<&'static dyn HostMemory> {
+        None
+    }
 
     /// Converts elements to the dtype of the target, which has the same sizes, on one device, as `copy` does on the
     /// host.

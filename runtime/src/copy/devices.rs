@@ -136,14 +136,21 @@ fn transfer(target: &Tensor, source: &Tensor) -> Result<()> {
     on_device(device, for_each, |work| {
         let to = Address { device: to, start: target.data_ptr() };
         let from = Address { device: from, start: source.data_ptr() };
-        // SAFETY: both are row-major and have as many bytes in memory of their own, which on a device is kept until the
-        // last use that is noted; memory of the host is read at once, or waited for.
-        let submitted = unsafe {
+        let host = if to.device == Device::CPU { target } else { source };
+        {
             let _submission = spans::submission(device, work.queue().stream.0);
-            work.runtime().transfer(work.queue(), to, from, bytes)
-        };
-        submitted?;
-        if to.device.backend == Backend::Cpu { work.wait() } else { Ok(()) }
+            // SAFETY: both are row-major and have as many bytes in memory of their own, which on a device is kept until the
+            // last use that is noted; memory of the host is read at once, or waited for, or, where it is pinned, kept until then,
+            // too, and borrowed.
+            unsafe {
+                match host.storage().pinned_memory().filter(|memory| memory.serves(device)) {
+                    None => work.runtime().transfer(work.queue(), to, from, bytes),
+                    Some(memory) if to.device == Device::CPU => memory.receive(work, to, from, bytes),
+                    Some(memory) => host.storage().send(memory, work, to, from, bytes),
+                }?;
+            }
+        }
+        if to.device == Device::CPU { work.wait() } else { Ok(()) }
     })?;
     if target.is_on_host() {
         make_valid(target);

@@ -117,17 +117,20 @@ impl<'a> Borrows<'a> {
         if self.try_acquire(reads, writes) { Ok(()) } else { self.wait(reads, writes) }
     }
 
-    /// Waits for storages borrowed by other threads, then borrows them.
+    /// Waits for storages borrowed by other threads, and for devices that read those to be written, then borrows them.
     #[cold]
     #[inline(never)]
     fn wait(&mut self, reads: impl Reads<'a>, writes: &'a [Tensor]) -> Result<()> {
         let mut backoff = Backoff::default();
         loop {
             refuse_meta(reads, writes)?;
-            backoff.wait();
+            for tensor in writes {
+                tensor.storage().finish_reads_of_devices()?;
+            }
             if self.try_acquire(reads, writes) {
                 return Ok(());
             }
+            backoff.wait();
         }
     }
 

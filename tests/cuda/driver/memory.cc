@@ -168,6 +168,9 @@ int cuMemHostAlloc(void **address, size_t bytes, unsigned) {
   if (const int code = ready()) return code;
   if (const int code = allowed_in_capture()) return code;
   if (bytes == 0) return refuse(kInvalidValue);
+  size_t pinned = bytes;
+  for (const auto &known : state.pinned) pinned += known.second;
+  if (pinned > static_cast<size_t>(setting("STANDIN_PINNED", 1L << 32))) return kOutOfMemory;
   void *made = mmap(nullptr, up(bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return kOutOfMemory;
   memset(made, kFresh, bytes);

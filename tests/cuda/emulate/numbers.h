@@ -15,8 +15,14 @@ inline double __hiloint2double(int high, int low) {
                                     static_cast<unsigned>(low));
 }
 
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+// The compiler's own would call a library that a loaded text lacks.
+inline int __popcll(unsigned long long x) {
+  x -= x >> 1 & 0x5555555555555555;
+  x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+  x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f;
+  return static_cast<int>(x * 0x0101010101010101 >> 56);
+}
+inline int __popc(unsigned x) { return __popcll(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const PAGE: usize = 4096;
 
 /// The content of new memory: unlike any expected result, and not a valid `bool`.
-const CONTENT: u8 = 0xA5;
+pub const CONTENT: u8 = 0xA5;
 
 struct Block {
     bytes: usize,

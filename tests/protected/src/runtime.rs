@@ -1,8 +1,9 @@
 //! The implementation of the backend interface.
 
+use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
 
-use opsmith_runtime::backend::{Address, DeviceRuntime, Elements, Queue, StreamId, Ticket};
+use opsmith_runtime::backend::{Address, DeviceRuntime, Elements, HostMemory, Queue, StreamId, Ticket};
 use opsmith_runtime::copy::{accumulate_elements, convert_elements, fill_elements};
 use opsmith_runtime::{DType, Error, Result, Scalar};
 
@@ -53,6 +54,10 @@ unsafe impl DeviceRuntime for Protected {
     unsafe fn release(&self, _: u16, memory: NonNull<u8>, _: usize, last_use: Ticket) {
         stream::pass(last_use);
         memory::free(memory);
+    }
+
+    fn host_memory(&self) -> Option<&'static dyn HostMemory> {
+        Some(&Protected)
     }
 
     unsafe fn transfer(&self, queue: Queue, to: Address, from: Address, bytes: usize) -> Result<()> {
@@ -127,6 +132,48 @@ unsafe impl DeviceRuntime for Protected {
 
     fn wait(&self, _: u16, ticket: Ticket) -> Result<()> {
         stream::reach(ticket)
+    }
+}
+
+/// The layout of pinned memory, which is the host's and open at any time.
+fn pinned(bytes: usize) -> Result<Layout> {
+    Layout::from_size_align(bytes.max(1), 64)
+        .map_err(|_| Error::memory(format!("the host has no {bytes} bytes")))
+}
+
+// SAFETY: memory is the allocator's; copies run in order before a wait for a later point returns.
+unsafe impl HostMemory for Protected {
+    fn allocate(&self, bytes: usize) -> Result<NonNull<u8>> {
+        // SAFETY: the layout has at least one byte.
+        let start = unsafe { alloc(pinned(bytes)?) };
+        let start =
+            NonNull::new(start).ok_or_else(|| Error::memory(format!("the host has no {bytes} bytes")))?;
+        // SAFETY: the memory is new, with as many bytes.
+        unsafe { start.as_ptr().write_bytes(memory::CONTENT, bytes) };
+        Ok(start)
+    }
+
+    unsafe fn release(&self, memory: NonNull<u8>, bytes: usize, last_use: Ticket) {
+        stream::pass(last_use);
+        // SAFETY: the caller's promise; the layout was valid before.
+        unsafe { dealloc(memory.as_ptr(), pinned(bytes).expect("a layout that was allocated")) };
+    }
+
+    unsafe fn transfer(&self, queue: Queue, to: Address, from: Address, bytes: usize) -> Result<()> {
+        let (target, source) = (Start(to.start), Start(from.start));
+        stream::ask(queue.stream, move || {
+            let (target, source) = (target, source);
+            let _open = Open::new([target.0, source.0].into_iter());
+            // SAFETY: the caller's promise, and the memory of both is open.
+            unsafe { target.0.copy_from_nonoverlapping(source.0, bytes) };
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn wait(&self, point: Ticket) -> Result<()> {
+        stream::pass(point);
+        Ok(())
     }
 }
 

@@ -31,6 +31,8 @@ impl<H> Exported<H> {
     /// The structure at an address of its own, which is also that of its owner.
     fn new(tensor: Tensor, queue: Option<Queue>, head: impl FnOnce(DlTensor) -> H) -> *mut Exported<H> {
         let (kind, number) = device_of(&tensor);
+        // The receiver may write. A wait is refused while this thread records work of a device, of which no copy of the host is part.
+        _ = tensor.storage().expose();
         let mut described = DlTensor {
             data: tensor.data_ptr().cast(),
             device: DlDevice { kind, number },

@@ -114,6 +114,7 @@ functions! {
     cuMemAlloc_v2(address: *mut DeviceAddress, bytes: usize);
     cuMemFree_v2(address: DeviceAddress);
     cuMemHostAlloc(start: *mut *mut c_void, bytes: usize, flags: c_uint);
+    cuMemFreeHost(start: *mut c_void);
     cuMemHostGetDevicePointer_v2(address: *mut DeviceAddress, start: *mut c_void, flags: c_uint);
     cuMemcpyHtoDAsync_v2(to: DeviceAddress, from: *const c_void, bytes: usize, stream: Handle);
     cuMemcpyDtoHAsync_v2(to: *mut c_void, from: DeviceAddress, bytes: usize, stream: Handle);

@@ -14,6 +14,7 @@ mod kernels;
 mod libraries;
 mod memory;
 mod movement;
+mod pinned;
 mod product_cases;
 mod products;
 mod streams;
@@ -33,6 +34,7 @@ fn worker() {
         libraries::PARTS,
         memory::PARTS,
         movement::PARTS,
+        pinned::PARTS,
         products::PARTS,
         streams::PARTS,
         transforms::PARTS,
