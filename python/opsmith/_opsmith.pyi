@@ -372,6 +372,7 @@ class _Definition:
     inplace: str | None
     out: str | None
     is_composition: builtins.bool
+    is_pointwise: builtins.bool
     is_differentiable: builtins.bool
     differentiable_results: list[builtins.bool] | None
     is_data_dependent: builtins.bool

@@ -8,8 +8,8 @@ Array([0., 0.], dtype=float32)
 Array([1.0833155, 1.0833155], dtype=float32)
 
 Shapes and dtypes are inferred when JAX traces; mistakes in them are exceptions there. A call is one of XLA's foreign functions, on
-JAX's memory and without the interpreter, and a batch is one call for each item. Derivatives are those of entries, in reverse mode, of
-the first and second order. Second derivatives and custom operators are callbacks of Python.
+JAX's memory and without the interpreter. Derivatives are those of entries, in both modes, of the first and second order. A batch is
+one call for a pointwise operator, and a call for each item for others. Custom operators are callbacks of Python.
 """
 
 # mypy: disable-error-code="import-not-found,import-untyped,no-untyped-call"
@@ -27,6 +27,7 @@ import numpy as _np
 
 import opsmith
 
+from . import _jax_rules as _rules
 from ._opsmith import _Definition, _xla_handler
 from ._signature import NUMBERS, Entry, chosen, home
 
@@ -104,24 +105,52 @@ class Overloads:
         return f"<opsmith.jax operators of {self.__name__}>"
 
 
-class Arguments:
-    """The arguments of a call without its arrays."""
+class Call:
+    """A call without its arrays, as the rules of ``_jax_rules`` have it."""
 
-    def __init__(self, entry: Entry, given: dict[str, Any]) -> None:
-        self.entry, self.given, self.arrays = entry, given, []
-        kinds = {name: kind for name, kind, *_ in entry.arguments}
+    def __init__(self, function: Function, given: dict[str, Any]) -> None:
+        definition = function.entry.definition
+        self.function, self.name = function, function.entry.name
+        self.is_differentiable, self.is_pointwise = bool(definition.is_differentiable), bool(definition.is_pointwise)
+        kinds = {name: kind for name, kind, *_ in function.entry.arguments}
         self.places: dict[str, Any] = {}
+        self.arrays: list[Any] = []
         for name, value in given.items():
             if kinds[name] == "Tensor" and value is not None:
                 self.places[name] = self._place(value)
             elif kinds[name] in ("Tensors", "OptionalTensors"):
                 self.places[name] = [None if one is None else self._place(one) for one in value]
-
-    arrays: list[Any]
+        self.given = {name: None if name in self.places else value for name, value in given.items()}
+        self.text = self._encoded()
 
     def _place(self, value: Any) -> int:
         self.arrays.append(_jax.numpy.asarray(value))
         return len(self.arrays) - 1
+
+    def _encoded(self) -> str | None:
+        """The call as text, which any process with opsmith understands; None for an operator that was declared in this one."""
+        if not self.function.is_listed:
+            return None
+        values = {name: value for name, value in self.given.items() if name not in self.places}
+        try:
+            return json.dumps([self.name, self.places, {name: _encoded(value) for name, value in values.items()}])
+        except (TypeError, ValueError):
+            return None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, Call) and self.text is not None and self.text == other.text
+
+    def __hash__(self) -> int:
+        return id(self) if self.text is None else hash(self.text)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether derivatives are recorded from results. JAX may have narrowed integers among them."""
+        definition = self.function.entry.definition
+        return definition.reads is not None and (bool(_jax.config.jax_enable_x64) or all(definition.differentiable_results))
 
     def with_arrays(self, values: Any) -> dict[str, Any]:
         """The arguments by name, with these values in the places of the arrays."""
@@ -132,6 +161,28 @@ class Arguments:
             return None if place is None else values[place]
 
         return {name: one(self.places[name]) if name in self.places else value for name, value in self.given.items()}
+
+    def shapes(self, arrays: Any) -> list[Any]:
+        described = [(str(array.dtype), list(array.shape)) for array in arrays]
+        found = self.function.entry.definition.infer((), self.with_arrays(described), NUMBERS)
+        canonical = _jax.dtypes.canonicalize_dtype
+        return [_jax.ShapeDtypeStruct(tuple(sizes), canonical(_jax.numpy.dtype(dtype.name))) for dtype, sizes in found]
+
+    def flows(self, results: Any) -> list[bool]:
+        known = self.function.entry.definition.differentiable_results
+        have = [True] * len(results) if known is None or self.function.is_list else known
+        return [_rules.is_inexact(result) and one for result, one in zip(results, have)]
+
+    def execute(self, kind: str, parts: _rules.Parts, shapes: Any, operands: Any) -> Any:
+        # A program for another device calls a function of Python.
+        if self.text is None or _jax.default_backend() != "cpu":
+            run = functools.partial(self.function.run, self, kind, parts, shapes)
+            return _jax.pure_callback(run, shapes, *operands, vmap_method="sequential")
+        masks = [list(mask) or [False] * parts.arrays for mask in (parts.flows, parts.moved, parts.others)]
+        is_forward = kind in (_rules.TANGENT, _rules.SECOND_TANGENT)
+        derivative = None if kind == _rules.RUN else [is_forward, parts.kept, *masks]
+        description = json.dumps([*json.loads(self.text), derivative])
+        return _jax.ffi.ffi_call(_TARGET, shapes)(*operands, call=description)
 
 
 class Function:
@@ -177,160 +228,71 @@ class Function:
         return True
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        arguments = Arguments(self.entry, self.entry.bound(args, named))
-        results = self._differentiable(arguments)(*arguments.arrays)
+        described = Call(self, self.entry.bound(args, named))
+        arrays, described.arrays = described.arrays, []
+        results = _rules.call(described, arrays)
         if self.is_list:
             return list(results)
-        return results[0] if len(results) == 1 else results
+        return results[0] if len(results) == 1 else tuple(results)
 
-    def _shapes(self, arguments: Arguments) -> tuple[Any, ...]:
-        """Shapes and dtypes of results."""
-        described = [(str(array.dtype), list(array.shape)) for array in arguments.arrays]
-        found = self.entry.definition.infer((), arguments.with_arrays(described), NUMBERS)
-        canonical = _jax.dtypes.canonicalize_dtype
-        return tuple(_jax.ShapeDtypeStruct(tuple(sizes), canonical(_jax.numpy.dtype(dtype.name))) for dtype, sizes in found)
+    def run(self, call: Call, kind: str, parts: _rules.Parts, shapes: Any, *operands: Any) -> list[Any]:
+        """The results of a primitive, as arrays of NumPy: for operators and devices without a foreign function."""
+        arrays, _, *groups = parts.split(kind, [self.library.asarray(_np.asarray(one)) for one in operands])
+        if kind == _rules.RUN:
+            found = self._called(call, arrays)
+        elif kind in (_rules.TANGENT, _rules.SECOND_TANGENT):
+            found = self._tangents(call, arrays, [parts.moved, parts.others][: len(groups)], groups)
+            found = [one for one, flows in zip(found, parts.flows) if flows]
+        else:
+            found = self._gradients(call, arrays, parts, *groups)
+        return _arrays(found, shapes)
 
-    def _tensors(self, arguments: Arguments, arrays: Any, tracked: Any = ()) -> tuple[dict[str, Any], list[Any]]:
-        """The arguments with tensors over arrays, and the tensors; those at tracked places require a gradient."""
-        tensors = [self.library.asarray(_np.asarray(array)) for array in arrays]
-        leaves = [one.detach().requires_grad_() if at in tracked else one for at, one in enumerate(tensors)]
-        given = arguments.with_arrays(leaves)
+    def _called(self, call: Call, tensors: Any) -> list[Any]:
+        given = call.with_arrays(tensors)
         for name, types in self.accepted.items():
             one = given.get(name)
             # JAX has integers of 32 bits by default.
             if isinstance(one, self.library.Tensor) and one.dtype.name not in types:
                 given[name] = one.to(dtype=types[0])
-        return given, leaves
-
-    def _run(self, given: dict[str, Any]) -> list[Any]:
         results = self.entry.definition(**given)
         return list(results) if isinstance(results, tuple) else [results]
 
-    def description(self, arguments: Arguments, derivative: Any = None) -> str | None:
-        """A call as text, which any process with opsmith understands; None for an operator that was declared in this one."""
-        if not self.is_listed:
-            return None
-        values = {name: value for name, value in arguments.given.items() if name not in arguments.places}
-        try:
-            values = {name: _encoded(value) for name, value in values.items()}
-        except (TypeError, ValueError):
-            return None
-        return json.dumps([self.entry.name, arguments.places, values, derivative])
+    def _tangents(self, call: Call, tensors: Any, masks: list[Any], groups: Any) -> list[Any]:
+        """Derivatives of results along the last group of tangents, then along the one before it."""
+        if not groups:
+            return self._called(call, tensors)
+        places = [at for at, is_moved in enumerate(masks[-1]) if is_moved]
 
-    def _differentiable(self, arguments: Arguments) -> Callable[..., Any]:
-        shapes = self._shapes(arguments)
+        def function(*moved: Any) -> list[Any]:
+            replaced = dict(zip(places, moved))
+            given = [replaced.get(at, one) for at, one in enumerate(tensors)]
+            found = self._tangents(call, given, masks[:-1], groups[:-1])
+            like = found if len(groups) == 1 else self._called(call, given)
+            return [self.library.zeros_like(one) if part is None else part for part, one in zip(found, like)]
 
-        def forward(*arrays: Any) -> tuple[Any, ...]:
-            given, _ = self._tensors(arguments, arrays)
-            return _arrays(self._run(given), shapes)
+        found = self.library.jvp(function, [tensors[at] for at in places], groups[-1])[1]
+        return [found] if isinstance(found, self.library.Tensor) else list(found)
 
-        @_jax.custom_vjp
-        def function(*arrays: Any) -> Any:
-            return _callback(forward, shapes, *arrays, description=self.description(arguments))
+    def _gradients(self, call: Call, tensors: Any, parts: _rules.Parts, gradients: Any, steps: Any = None) -> list[Any]:
+        """Gradients of tensors; with steps, the derivatives of gradients along them."""
+        first = parts.others if steps is None else parts.moved
+        leaves = [one.detach().requires_grad_() if any(flags) else one for one, *flags in zip(tensors, first, parts.others)]
+        results = [one for one, flows in zip(self._called(call, leaves), parts.flows) if flows]
+        flowing = [(one, start) for one, start in zip(results, gradients) if one.requires_grad]
+        found = self._pulled(flowing, [one for one, is_in in zip(leaves, first) if is_in], steps is not None)
+        if steps is None:
+            return found
+        flowing = [(one, step) for one, step in zip(found, steps) if one is not None and one.requires_grad]
+        return self._pulled(flowing, [one for one, is_in in zip(leaves, parts.others) if is_in], False)
 
-        def save(*arrays: Any) -> Any:
-            return function(*arrays), arrays
-
-        def pull(arrays: Any, gradients: Any) -> Any:
-            return _conjugated(self._pullback(arguments, len(arrays))(arrays, _conjugated(gradients)))
-
-        function.defvjp(save, pull)
-        return function  # type: ignore[no-any-return]
-
-    def _pulled(self, arguments: Arguments, arrays: Any, gradients: Any, again: Any = None) -> Any:
-        """Gradients of arrays; if `again`, a list of cotangents of them, those of arrays and gradients."""
-        places = [at for at, array in enumerate(arrays) if _is_inexact(array)]
-        given, leaves = self._tensors(arguments, arrays, places)
-        starts = [self.library.asarray(_np.asarray(one)) for one in gradients]
-        starts = [one.detach().requires_grad_() if again is not None and _is_tracked(one) else one for one in starts]
-        flows = [(one, start) for one, start in zip(self._run(given), starts) if one.requires_grad]
-        inputs = [leaves[at] for at in places]
-        if not flows or not inputs:
-            found: list[Any] = [None] * len(inputs)
-        else:
-            results, given_starts = map(list, zip(*flows))
-            found = list(self.library.grad(results, inputs, given_starts, create_graph=again is not None))
-        if again is None:
-            return dict(zip(places, found))
-        outer = [(found[at], again[place]) for at, place in enumerate(places) if found[at] is not None]
-        outer = [(one, self.library.asarray(_np.asarray(start))) for one, start in outer if one.requires_grad]
-        wanted = [*inputs, *(one for one in starts if one.requires_grad)]
-        if not outer:
-            return [None] * len(wanted)
-        results, given_starts = map(list, zip(*outer))
-        return list(self.library.grad(results, wanted, given_starts))
-
-    def _pullback(self, arguments: Arguments, count: int) -> Callable[..., Any]:
-        """The gradients of arrays, from those of results: differentiable again."""
-
-        @_jax.custom_vjp
-        def pullback(arrays: Any, gradients: Any) -> Any:
-            present = [at for at, one in enumerate(gradients) if _is_inexact(one)]
-            kept = [gradients[at] for at in present]
-            places = [at for at, array in enumerate(arrays) if _is_inexact(array)]
-            shapes = tuple(_jax.ShapeDtypeStruct(arrays[at].shape, arrays[at].dtype) for at in places)
-
-            def run(*values: Any) -> tuple[Any, ...]:
-                found = self._pulled(arguments, values[:count], _filled(values[count:], present, gradients))
-                return _arrays([found[at] for at in places], shapes)
-
-            flags = [[at in places for at in range(count)], [at in present for at in range(len(gradients))]]
-            text = self.description(arguments, flags)
-            found = iter(_callback(run, shapes, *arrays, *kept, description=text)) if places else iter(())
-            return tuple(next(found) if at in places else _no_gradient(array) for at, array in enumerate(arrays))
-
-        def save(arrays: Any, gradients: Any) -> Any:
-            return pullback(arrays, gradients), (arrays, gradients)
-
-        def pull(saved: Any, cotangents: Any) -> Any:
-            arrays, gradients = saved
-            cotangents = _conjugated(cotangents)
-            present = [at for at, one in enumerate(gradients) if _is_inexact(one)]
-            places = [at for at, array in enumerate(arrays) if _is_inexact(array)]
-            wanted = [*(arrays[at] for at in places), *(gradients[at] for at in present)]
-            shapes = tuple(_jax.ShapeDtypeStruct(one.shape, one.dtype) for one in wanted)
-            split = count + len(present)
-
-            def run(*values: Any) -> tuple[Any, ...]:
-                again = dict(zip(places, values[split:]))
-                kept = _filled(values[count:split], present, gradients)
-                return _arrays(self._pulled(arguments, values[:count], kept, again), shapes)
-
-            given = [*arrays, *(gradients[at] for at in present), *(cotangents[at] for at in places)]
-            found = iter(_callback(run, shapes, *given))
-            of_arrays = tuple(next(found) if at in places else _no_gradient(one) for at, one in enumerate(arrays))
-            of_gradients = tuple(next(found) if at in present else one for at, one in enumerate(gradients))
-            return _conjugated(of_arrays), _conjugated(of_gradients)
-
-        pullback.defvjp(save, pull)
-        return pullback  # type: ignore[no-any-return]
+    def _pulled(self, flowing: list[tuple[Any, Any]], leaves: list[Any], is_recorded: bool) -> list[Any]:
+        if not flowing:
+            return [None] * len(leaves)
+        results, starts = map(list, zip(*flowing))
+        return list(self.library.grad(results, leaves, starts, create_graph=is_recorded))
 
 
-def _is_tracked(tensor: Any) -> bool:
-    return bool(tensor.dtype.is_floating_point or tensor.dtype.is_complex)
-
-
-def _is_inexact(array: Any) -> bool:
-    return bool(_jax.numpy.issubdtype(array.dtype, _jax.numpy.inexact))
-
-
-def _conjugated(arrays: Any) -> tuple[Any, ...]:
-    """Gradients of complex numbers as the other library has them: JAX's are transposes, those of entries are adjoints."""
-    is_complex = lambda one: _jax.numpy.issubdtype(one.dtype, _jax.numpy.complexfloating)  # noqa: E731
-    return tuple(_jax.numpy.conj(one) if is_complex(one) else one for one in arrays)
-
-
-def _no_gradient(array: Any) -> Any:
-    return _np.zeros(array.shape, _jax.dtypes.float0)
-
-
-def _filled(kept: Any, present: list[int], gradients: Any) -> list[Any]:
-    """Gradients of all results: those of integers, which JAX has no values for, are zeros."""
-    rest = iter(kept)
-    return [next(rest) if at in present else _np.zeros(one.shape, _np.float32) for at, one in enumerate(gradients)]
-
-
-def _arrays(tensors: list[Any], shapes: Any) -> tuple[Any, ...]:
+def _arrays(tensors: list[Any], shapes: Any) -> list[Any]:
     """Arrays of tensors as JAX wants them, zeros for absent ones."""
 
     def one(tensor: Any, shape: Any) -> Any:
@@ -339,14 +301,7 @@ def _arrays(tensors: list[Any], shapes: Any) -> tuple[Any, ...]:
         array = _np.asarray(tensor.detach())
         return array if array.dtype == shape.dtype else array.astype(shape.dtype)
 
-    return tuple(one(tensor, shape) for tensor, shape in zip(tensors, shapes))
-
-
-def _callback(function: Callable[..., Any], shapes: Any, *arrays: Any, description: str | None = None) -> Any:
-    """Calls the handler that a description is for; a function of Python if there is none, or the program is for another device."""
-    if description is None or _jax.default_backend() != "cpu":
-        return _jax.pure_callback(function, shapes, *arrays, vmap_method="sequential")
-    return _jax.ffi.ffi_call(_TARGET, shapes, vmap_method="sequential")(*arrays, call=description)
+    return [one(tensor, shape) for tensor, shape in zip(tensors, shapes)]
 
 
 _TARGET = "opsmith_call"
@@ -371,7 +326,7 @@ def _value(encoded: Any) -> Any:
 
 
 def _decoded(text: str) -> Any:
-    """The call that a description of :meth:`Function.description` is for."""
+    """The call that a description of :meth:`Call.execute` is for."""
     name, places, values, derivative = json.loads(text)
     entry = _ENTRIES.get(name) or _ENTRIES.setdefault(name, next(one for one in chosen(opsmith, [name]) if one.name == name))
     accepted = {name: types or [] for (name, *_), types in zip(entry.arguments, entry.definition.accepted)}

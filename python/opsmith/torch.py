@@ -146,7 +146,7 @@ def _define(registration: Registration, entry: Entry) -> None:
         library.impl(entry.name, _torch.library.fallthrough_kernel, "Autograd")
     _torch.library.register_vmap(qualified, batched(operator), lib=library)
     define_inplace(registration, entry, operator)
-    define_out(registration, entry)
+    define_out(registration, entry, operator)
 
 
 def batched(operator: Any) -> Callable[..., Any]:

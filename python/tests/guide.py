@@ -9,6 +9,8 @@ import opsmith
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDE = ROOT / "docs/frameworks.md"
+# The spec with the operator that every section starts with.
+SPEC = ROOT / "examples/frameworks/ops.yaml"
 
 
 def run(section, monkeypatch, folder):
@@ -19,7 +21,7 @@ def run(section, monkeypatch, folder):
     text = GUIDE.read_text()
     start = text.index(f"\n## {section}\n")
     end = text.find("\n## ", start + 1)
-    space = {"__name__": "guide", "opsmith": opsmith, "KERNELS": str(ROOT / "examples/aot/kernels")}
+    space = {"__name__": "guide", "opsmith": opsmith, "KERNELS": str(ROOT / "examples/aot/kernels"), "SPEC": str(SPEC)}
     blocks = list(re.finditer(r"^```python\n(.*?)^```", text[start : end if end > 0 else None], re.MULTILINE | re.DOTALL))
     assert blocks
     for block in blocks:

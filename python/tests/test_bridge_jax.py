@@ -73,6 +73,95 @@ def test_batches(name):
     assert jnp.allclose(found, wanted, atol=1e-5)
 
 
+def moved(function, seed=1):
+    """Values and derivatives of the results with floats, along a direction."""
+    direction = example(3, 4, seed=seed)
+
+    def floats(x):
+        return [one for one in results(function(x)) if jnp.issubdtype(one.dtype, jnp.floating)]
+
+    return lambda x: jax.jvp(floats, (x,), (direction,))
+
+
+@cases
+def test_forward_mode_is_that_of_jax_and_of_differences(name):
+    own, expected = CASES[name]
+    x, step = example(3, 4), 1e-2
+    wanted = moved(expected)(x)[1]
+    for function in (moved(own), jax.jit(moved(own))):
+        for one, other in zip(function(x)[1], wanted, strict=True):
+            assert jnp.allclose(one, other, atol=1e-5)
+    ahead, behind = (results(own(x + sign * step * example(3, 4, seed=1))) for sign in (1, -1))
+    slopes = [(a - b) / (2 * step) for a, b in zip(ahead, behind) if jnp.issubdtype(a.dtype, jnp.floating)]
+    if name != "several results":
+        for one, other in zip(moved(own)(x)[1], slopes, strict=True):
+            assert jnp.allclose(one, other, atol=2e-3)
+
+
+@cases
+@pytest.mark.parametrize("outer", [jax.jacfwd, jax.jacrev], ids=["forward", "reverse"])
+@pytest.mark.parametrize("inner", [jax.jacfwd, jax.jacrev], ids=["forward", "reverse"])
+def test_second_derivatives_in_all_orders_of_modes(name, outer, inner):
+    own, expected = CASES[name]
+    x = example(3, 4)
+    wanted = jax.hessian(squares(expected))(x)
+    for transform in (lambda f: outer(inner(f)), lambda f: jax.jit(outer(inner(f)))):
+        assert jnp.allclose(transform(squares(own))(x), wanted, atol=1e-4)
+
+
+@cases
+def test_batches_of_derivatives(name):
+    own, expected = CASES[name]
+    batch, direction = example(2, 3, 4), example(3, 4, seed=1)
+
+    def product(function):
+        gradient = jax.grad(squares(function))
+        return lambda x: jax.jvp(gradient, (x,), (direction,))[1]
+
+    assert jnp.allclose(jax.vmap(product(own))(batch), jax.vmap(product(expected))(batch), atol=1e-4)
+    found, wanted = (jax.jit(jax.vmap(moved(function)))(batch)[1] for function in (own, expected))
+    assert all(jnp.allclose(one, other, atol=1e-5) for one, other in zip(found, wanted, strict=True))
+
+
+def test_a_batch_of_a_pointwise_operator_is_one_call():
+    batch, row = example(5, 3, 4), example(4, seed=1)
+    text = jax.jit(jax.vmap(lambda x: ops.add_Tensor(x, row))).lower(batch).as_text()
+    assert "while" not in text and "tensor<5x3x4xf32>" in text
+    assert "while" in jax.jit(jax.vmap(ops.laplacian)).lower(batch).as_text()
+
+    # An argument that all items share gets the sum of gradients, one that is batched with fewer dimensions its own.
+    def total(add):
+        def loss(x, y):
+            return (jax.vmap(add, in_axes=(1, None))(x, y) ** 2).sum() + (jax.vmap(add, in_axes=(0, 0))(x, x[:, 0, :]) ** 3).sum()
+
+        return jax.grad(loss, (0, 1))(example(3, 3, 4), row)
+
+    for one, other in zip(total(ops.add_Tensor), total(jnp.add), strict=True):
+        assert jnp.allclose(one, other, atol=1e-4)
+
+
+def test_a_scalar_of_another_dtype_keeps_its_meaning_in_a_batch():
+    with jax.enable_x64(True):
+        wide = jnp.array([1.0, 2.0], jnp.float64)
+        found = jax.vmap(lambda y: ops.add_Tensor(jnp.ones(3, jnp.float32), y))(wide)
+        assert found.dtype == jnp.float32 and found.tolist() == [[2, 2, 2], [3, 3, 3]]
+
+
+def test_linear_functions_are_kept_and_transposed():
+    x = example(3, 4)
+    value, pushed = jax.linearize(ops.gaussian, x)
+    assert jnp.allclose(value, ops.gaussian(x)) and jnp.allclose(pushed(x), moved(lambda y: ops.gaussian(y), 0)(x)[1][0], atol=1e-6)
+    assert "opsmith_tangent" in str(jax.make_jaxpr(pushed)(x))
+    assert "opsmith_gradient" in str(jax.make_jaxpr(jax.linear_transpose(pushed, x))(x))
+    kept = jax.checkpoint(lambda y: (ops.gaussian(ops.gelu(y)) ** 2).sum())
+    assert jnp.allclose(jax.grad(kept)(x), jax.grad(lambda y: (jnp.exp(-(gelu(y) ** 2) / 2) ** 2).sum())(x), atol=1e-5)
+
+
+def test_programs_have_no_callbacks():
+    for function in (jax.hessian(squares(ops.heat_step)), jax.jacfwd(jax.jacfwd(squares(ops.gelu)))):
+        assert "callback" not in jax.jit(function).lower(example(3, 4)).as_text()
+
+
 def test_shapes_are_known_without_a_run():
     found = jax.eval_shape(lambda x: ops.cat([x, ops.gelu(x)], 0), jax.ShapeDtypeStruct((3, 4), jnp.float32))
     assert found.shape == (6, 4) and found.dtype == jnp.float32
@@ -89,7 +178,7 @@ def test_shapes_are_known_without_a_run():
         (lambda x: ops.gelu(x, other=1), TypeError, "`other` is given twice or no argument"),
         (lambda x: ops.call("nothing", x), LookupError, "there is no operator 'nothing'"),
         (lambda x: ops.laplacian(x.astype(int)), Exception, "there is no CPU kernel for int32"),
-        (lambda x: jax.jvp(ops.gelu, (x,), (x,)), TypeError, "forward-mode"),
+        (lambda x: jax.grad(jax.grad(jax.grad(lambda y: ops.gelu(y))))(x[0, 0]), NotImplementedError, "first and second order only"),
     ],
 )
 def test_mistakes(call, kind, text):

@@ -359,3 +359,27 @@ def test_several_threads_call_at_once():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_several_results_are_written_into_given_tensors():
+    x = torch.randn(3, 4)
+    values, indices = torch.empty(0), torch.empty(0, dtype=torch.int64)
+    found = ops.sort.values(x, 1, values=values, indices=indices)
+    assert found[0] is values and found[1] is indices and values._version > 0
+    torch.testing.assert_close((values, indices), tuple(torch.sort(x, 1)))
+    given = {"values": torch.empty(3, 4), "indices": torch.empty(3, 4, dtype=torch.int64)}
+    assert set(torch.library.opcheck(ops.sort.values, (x, 1), given).values()) == {"SUCCESS"}
+    with pytest.raises(TypeError, match="which a tensor of Int cannot have"):
+        ops.sort.values(x, 1, values=torch.empty(0, dtype=torch.int32), indices=indices)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        ops.sort.values(x.requires_grad_(), 1, values=values, indices=indices)
+
+
+def test_lists_are_written_in_place():
+    x, y = torch.randn(2, 3, requires_grad=True), torch.randn(4)
+    a, b = x * 1, y.clone()
+    assert ops._foreach_mul_.Scalar([a, b], 3.0) is None and a._version == 1 and b._version == 1
+    torch.testing.assert_close((a, b), (x * 3, y * 3))
+    a.sum().backward()
+    assert (x.grad == 3).all()
+    assert set(torch.library.opcheck(ops._foreach_mul_.Scalar, ([y, y * 2], 2.0)).values()) == {"SUCCESS"}

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import guide
 import opsmith
 from opsmith import frameworks
 
@@ -57,3 +58,11 @@ def test_the_command():
     for arguments, text in ((["nothing"], "no operator 'nothing'"), (["missing.yaml", "x"], "missing.yaml"), (["add"], "add.Tensor")):
         run = subprocess.run([*command, *arguments], capture_output=True, text=True)
         assert run.returncode == 2 and text in run.stderr and "Traceback" not in run.stderr, run
+
+
+def test_the_blocks_of_the_guide_run(monkeypatch, tmp_path):
+    guide.run("One operator in all of them", monkeypatch, tmp_path)
+    # The declaration that the guide shows is the one that its blocks load.
+    shown = guide.GUIDE.read_text().partition("```yaml\n")[2].partition("```")[0]
+    spec = SPEC.read_text()
+    assert shown in spec[spec.index("edition:") :]

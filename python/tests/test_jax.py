@@ -78,9 +78,21 @@ def test_values_and_gradients_are_those_of_opsmith(name):
             return sum(one.sum() for one, other in zip(results, expected) if other.requires_grad)
 
         places = tuple(at for at, array in enumerate(arrays) if jnp.issubdtype(array.dtype, jnp.inexact))
-        for one, other in zip(jax.grad(total, places)(*arrays), gradients, strict=True):
+        found = jax.grad(total, places)(*arrays)
+        for one, other in zip(found, gradients, strict=True):
             other = np.zeros(one.shape) if other is None else np.asarray(other.detach())
             np.testing.assert_allclose(np.asarray(one), other, rtol=1e-4, atol=1e-5)
+
+        def moved(*chosen):
+            replaced = dict(zip(places, chosen))
+            return total(*(replaced.get(at, array) for at, array in enumerate(arrays)))
+
+        # Forward mode gives the same sum of derivatives along a direction.
+        starts = [arrays[at] for at in places]
+        along = [jnp.cos(jnp.arange(one.size, dtype=one.dtype)).reshape(one.shape) for one in starts]
+        slope = jax.jvp(jax.jit(moved), starts, along)[1]
+        expected = sum((one * other).sum() for one, other in zip(found, along))
+        np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
 
 
 def tracked(tensor):
@@ -140,6 +152,53 @@ def test_transforms():
     np.testing.assert_allclose(jax.vmap(jax.grad(loss))(jnp.stack([x, x * 2])), jax.vmap(jax.grad(same))(jnp.stack([x, x * 2])))
 
 
+@pytest.mark.parametrize("outer", [jax.jacfwd, jax.jacrev], ids=["forward", "reverse"])
+@pytest.mark.parametrize("inner", [jax.jacfwd, jax.jacrev], ids=["forward", "reverse"])
+def test_both_modes_of_differentiation_compose(outer, inner):
+    call = opsmith.jax.call
+    x = jnp.array([[0.5, -1.0, 2.0], [0.1, 0.7, -0.3]])
+    pairs = [
+        (lambda x: (call("gelu", x) ** 2).sum(), lambda x: (jax.nn.gelu(x, approximate=False) ** 2).sum()),
+        (lambda x: (call("softmax", x, 1) ** 2).sum(), lambda x: (jax.nn.softmax(x, 1) ** 2).sum()),
+        (lambda x: (call("cat", [x, x * 2], 1) ** 3).sum(), lambda x: (jnp.concatenate([x, x * 2], 1) ** 3).sum()),
+        (lambda x: (call("sort", x, 1)[0] ** 3 * jnp.arange(3)).sum(), lambda x: (jnp.sort(x, 1) ** 3 * jnp.arange(3)).sum()),
+        (lambda x: (call("mul", x, x[0]) ** 2).sum(), lambda x: ((x * x[0]) ** 2).sum()),
+    ]
+    for own, same in pairs:
+        wanted = jax.hessian(same)(x)
+        for function in (outer(inner(own)), jax.jit(outer(inner(own)))):
+            np.testing.assert_allclose(function(x), wanted, rtol=1e-6, atol=1e-9)
+        assert "callback" not in jax.jit(outer(inner(own))).lower(x).as_text()
+
+
+def test_forward_mode_is_that_of_differences():
+    x, along, step = jnp.array([0.5, -1.0, 2.0]), jnp.array([1.0, 2.0, -0.5]), 1e-5
+    tanh = opsmith.jax.operator("tanh")
+    slope = jax.jvp(tanh, (x,), (along,))[1]
+    np.testing.assert_allclose(slope, (tanh(x + step * along) - tanh(x - step * along)) / (2 * step), rtol=1e-8)
+    np.testing.assert_allclose(jax.jacfwd(tanh)(x), jax.jacrev(tanh)(x), rtol=1e-6)
+    np.testing.assert_allclose(jax.linearize(tanh, x)[1](along), slope, rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="first and second order only"):
+        jax.grad(jax.grad(jax.grad(tanh)))(0.5)
+
+
+def test_batches_of_pointwise_operators_are_one_call():
+    add, softmax = opsmith.jax.operator("add.Tensor"), opsmith.jax.operator("softmax.int")
+    batch, row = jnp.arange(24.0).reshape(2, 3, 4), jnp.arange(4.0)
+    text = jax.jit(jax.vmap(lambda x: add(x, row))).lower(batch).as_text()
+    assert "while" not in text and "tensor<2x3x4xf64>" in text
+    assert "while" in jax.jit(jax.vmap(lambda x: softmax(x, 1))).lower(batch).as_text()
+
+    def total(function):
+        return lambda x, y: (jax.vmap(function, in_axes=(1, None))(x, y) ** 2).sum() + (jax.vmap(function)(x[:, 0], y[:2]) ** 3).sum()
+
+    for one, other in zip(jax.grad(total(add), (0, 1))(batch, row), jax.grad(total(jnp.add), (0, 1))(batch, row), strict=True):
+        np.testing.assert_allclose(one, other)
+    # A number of dimensions decides this dtype, so that each item is a call.
+    found = jax.vmap(lambda y: add(jnp.ones(3, jnp.float32), y))(jnp.array([1.0, 2.0]))
+    assert found.dtype == jnp.float32 and found.tolist() == [[2, 2, 2], [3, 3, 3]]
+
+
 def test_gradients_of_complex_numbers_are_those_of_jax():
     x, y = jnp.array([0.3 + 0.4j, -1.0 + 2.0j]), jnp.array([1.5 - 0.5j, 0.2 + 0.1j])
     mul, exp = opsmith.jax.operator("mul"), opsmith.jax.operator("exp")
@@ -152,6 +211,9 @@ def test_gradients_of_complex_numbers_are_those_of_jax():
         np.testing.assert_allclose(one, other, rtol=1e-6)
     twice = lambda function: jax.grad(lambda x: jnp.abs(jax.grad(function)(x, y)).sum())(x)  # noqa: E731
     np.testing.assert_allclose(twice(ours), twice(theirs), rtol=1e-5)
+    along = jnp.array([1.0 - 2.0j, 0.5j])
+    for function in (lambda f: jax.jvp(lambda x: f(x, y), (x,), (along,))[1], lambda f: jax.jvp(jax.grad(f), (x, y), (along, along))[1]):
+        np.testing.assert_allclose(function(ours), function(theirs), rtol=1e-6)
 
 
 def test_numbers_of_32_bits_are_enough():

@@ -1,6 +1,7 @@
 """Specs that a program loads: values, forms, gradients, graphs, mistakes; custom kernels; other frameworks."""
 
 import inspect
+import itertools
 import pathlib
 import pickle
 import shutil
@@ -268,6 +269,13 @@ def test_jax(ops):
     assert np.allclose(jax.jit(call)(x), CLIPPED, atol=1e-6)
     assert np.allclose(jax.grad(lambda x: call(x).sum())(x), SLOPES, atol=1e-6)
     assert np.allclose(jax.vmap(call)(x.reshape(5, 1)).ravel(), CLIPPED, atol=1e-6)
+    # Forward mode, and both orders of both modes: functions of Python here.
+    assert np.allclose(jax.jvp(call, (x,), (x,))[1], SOFTCLIP * SLOPES, atol=1e-6)
+    wanted = jax.hessian(lambda x: (4 * jax.numpy.tanh(x / 2) ** 2).sum())(x)
+    for outer, inner in itertools.product((jax.jacfwd, jax.jacrev), repeat=2):
+        assert np.allclose(outer(inner(lambda x: (call(x) ** 2).sum()))(x), wanted, atol=1e-5)
+    centered = opsmith.jax.operator("centered", library=ops)
+    assert np.allclose(jax.jacfwd(centered)(x), np.eye(5) - 0.2, atol=1e-6)
 
 
 def test_onnxruntime(ops):

@@ -211,6 +211,18 @@ static void differentiates(void) {
   outputs = outputs_of(&place);
   EXPECT(api->second_gradient(gaussian, arguments, 2, results, gradients, 1, wanted, 1, cotangents, 1, needed, 2, &outputs) == OPSMITH_OK);
   EXPECT(place.count == 1 && place.data[1][1] > 0.405f && place.data[1][1] < 0.407f);
+  /* Forward mode: along a tangent of the argument, and along two of them, which is the second derivative again. */
+  EXPECT(gaussian->is_pointwise == 1 && api->find("transpose_copy")->is_pointwise == 0);
+  outputs = outputs_of(&place);
+  EXPECT(api->tangent(gaussian, arguments, 2, cotangents, NULL, 1, wanted, 1, &outputs) == OPSMITH_OK);
+  EXPECT(place.count == 1 && place.data[0][1] > made[1] * -2.0f - 1e-6f && place.data[0][1] < made[1] * -2.0f + 1e-6f);
+  outputs = outputs_of(&place);
+  EXPECT(api->tangent(gaussian, arguments, 2, cotangents, cotangents, 1, wanted, 1, &outputs) == OPSMITH_OK);
+  EXPECT(place.count == 1 && place.data[0][1] > 0.405f && place.data[0][1] < 0.407f);
+  outputs = outputs_of(&place);
+  EXPECT(api->tangent(gaussian, arguments, 2, none, NULL, 1, wanted, 1, &outputs) == OPSMITH_OK && place.count == 1 && place.data[0][1] == 0);
+  REFUSED(api->tangent(gaussian, arguments, 2, cotangents, NULL, 2, wanted, 1, &outputs), OPSMITH_INTERFACE, "2 tangents for 1 tensors");
+  REFUSED(api->tangent(gaussian, arguments, 2, cotangents, NULL, 1, needed, 2, &outputs), OPSMITH_INTERFACE, "2 items for 1 results");
   REFUSED(api->gradient(gaussian, arguments, 2, results, gradients, 1, wanted, 2, &outputs), OPSMITH_INTERFACE, "items for 1 tensors");
   REFUSED(api->second_gradient(gaussian, arguments, 2, results, gradients, 1, wanted, 1, cotangents, 0, needed, 2, &outputs),
           OPSMITH_INTERFACE, "do not fit");

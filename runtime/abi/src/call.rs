@@ -10,7 +10,7 @@ use opsmith_runtime::{Tensor, Value, boxed, internals};
 use smallvec::SmallVec;
 
 use crate::arguments::{self, Given, by_name, list, read_all, tensors_of, with_bound};
-use crate::derivative::{Lists, gradients, second};
+use crate::derivative::{Lists, gradients, second, tangents};
 use crate::failure::{Outcome, guarded, mistake};
 use crate::operators::definition;
 use crate::outputs::Outputs;
@@ -194,27 +194,68 @@ pub unsafe extern "C" fn second_gradient(
     })
 }
 
+/// `tangent` of the header.
+pub unsafe extern "C" fn tangent(
+    op: *const Operator,
+    values: *const structures::Value,
+    count: i64,
+    of_tensors: Tensors,
+    others: Tensors,
+    tensor_count: i64,
+    wanted: *const u8,
+    wanted_count: i64,
+    outputs: *const structures::Outputs,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the pointers are those of the header, and tensors over the caller's memory end with this function.
+        unsafe {
+            let op = definition(op)?;
+            let outputs = Outputs::read(outputs)?;
+            let given = read_all(op, values, count)?;
+            let mut apart = tensors_of(&given);
+            if usize::try_from(tensor_count) != Ok(apart.len()) {
+                return mistake(format!("there are {tensor_count} tangents for {} tensors", apart.len()));
+            }
+            let steps = optional(of_tensors, tensor_count, "tangents")?;
+            let others = (!others.is_null()).then(|| optional(others, tensor_count, "others")).transpose()?;
+            let wanted = truths(wanted, wanted_count, "wanted")?;
+            apart.extend(steps.iter().chain(others.iter().flatten()).flatten().cloned());
+            let given = (Vec::new(), by_name(op, given));
+            let along: Vec<&[Option<Tensor>]> =
+                std::iter::once(&steps).chain(&others).map(Vec::as_slice).collect();
+            let (outs, found) = autograd::no_grad(|| tangents(op, &given, &along))?;
+            if wanted.len() != outs.len() {
+                return mistake(format!("`wanted` has {} items for {} results", wanted.len(), outs.len()));
+            }
+            let places = places(&wanted);
+            let likes: Vec<Tensor> = places.iter().map(|place| outs[*place].clone()).collect();
+            let found = places.iter().map(|place| found[*place].clone()).collect();
+            give(&outputs, places, &likes, found, &apart)
+        }
+    })
+}
+
 fn places(list: &[bool]) -> Vec<usize> {
     (0..list.len()).filter(|at| list[*at]).collect()
 }
 
-/// Gives gradients, zeros where none flows.
+/// Gives gradients or tangents, zeros like a tensor each where there are none.
 ///
 /// # Safety
 /// The caller's functions are as the header says.
 unsafe fn give(
     outputs: &Outputs,
     places: Vec<usize>,
-    leaves: &[Tensor],
+    likes: &[Tensor],
     found: Vec<Option<Tensor>>,
     inputs: &[Tensor],
 ) -> Outcome<()> {
-    for ((place, leaf), found) in places.into_iter().zip(leaves).zip(found) {
+    for ((place, like), found) in places.into_iter().zip(likes).zip(found) {
         // SAFETY: the caller's promise.
         unsafe {
             match found {
                 Some(found) => outputs.give(place, found, inputs)?,
-                None => outputs.zeros(place, leaf, inputs)?,
+                None => outputs.zeros(place, like, inputs)?,
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Derivatives of an operator as functions of tensors.
 //!
-//! In: the gradients of a call's results, the results, and the arguments. Out: the gradients of arguments. If the entry has
-//! formulas, the call is recorded from its results, without running again, and only elements that formulas read need exist; a
-//! composition runs again.
+//! In: the gradients of a call's results, the results, and the arguments; or the tangents of arguments. Out: the gradients of arguments;
+//! or the tangents of results. In reverse mode a call of an entry with formulas is recorded from its results, without running again, and
+//! only elements that formulas read need exist; a composition runs again, and so does every call in forward mode.
 
 use opsmith_runtime::autograd::{self, Options};
 use opsmith_runtime::op::OpDef;
@@ -16,20 +16,12 @@ pub fn is_recorded_from_results(op: &OpDef) -> bool {
     op.grad.is_some() && op.hidden == 0 && op.present.is_none()
 }
 
-/// Replaces the tensors of arguments by leaves where a gradient is wanted; returns those.
-///
-/// # Errors
-/// If a wanted tensor can have no gradient.
-pub fn track(given: &mut Given, wanted: &[bool]) -> Result<Vec<Tensor>> {
-    let (mut leaves, mut place) = (Vec::new(), 0);
-    let mut one = |tensor: &mut Tensor| -> Result<()> {
-        if wanted.get(place).copied().unwrap_or(false) {
-            *tensor = tensor.detach();
-            tensor.set_requires_grad(true)?;
-            leaves.push(tensor.clone());
-        }
+/// Calls a function with each tensor of arguments and its place among them, those of lists one by one.
+fn each_tensor(given: &mut Given, mut visit: impl FnMut(usize, &mut Tensor) -> Result<()>) -> Result<()> {
+    let mut place = 0;
+    let mut one = |tensor: &mut Tensor| {
         place += 1;
-        Ok(())
+        visit(place - 1, tensor)
     };
     let (args, named) = given;
     for value in args.iter_mut().chain(named.iter_mut().map(|(_, value)| value)) {
@@ -40,6 +32,23 @@ pub fn track(given: &mut Given, wanted: &[bool]) -> Result<Vec<Tensor>> {
             _ => {}
         }
     }
+    Ok(())
+}
+
+/// Replaces the tensors of arguments by leaves where a gradient is wanted; returns those.
+///
+/// # Errors
+/// If a wanted tensor can have no gradient.
+pub fn track(given: &mut Given, wanted: &[bool]) -> Result<Vec<Tensor>> {
+    let mut leaves = Vec::new();
+    each_tensor(given, |place, tensor| {
+        if wanted.get(place).copied().unwrap_or(false) {
+            *tensor = tensor.detach();
+            tensor.set_requires_grad(true)?;
+            leaves.push(tensor.clone());
+        }
+        Ok(())
+    })?;
     Ok(leaves)
 }
 
@@ -122,7 +131,7 @@ pub struct Lists<'a> {
     pub wanted: &'a [bool],
 }
 
-/// The leaves whose gradients a second derivative gives, and those gradients.
+/// The leaves whose gradients a second derivative gives, and those gradients. Without the results of the call the operator runs again.
 ///
 /// # Errors
 /// Errors of the call and of formulas.
@@ -155,7 +164,8 @@ pub fn second(
         chosen.map(|(_, leaf)| leaf.clone()).collect()
     };
     autograd::enable_grad(|| {
-        let given_results = is_recorded_from_results(op).then(|| results.to_vec());
+        let is_recorded = is_recorded_from_results(op) && !results.is_empty();
+        let given_results = is_recorded.then(|| results.to_vec());
         let outs = recorded(op, given, given_results)?;
         let options = Options { retain_graph: true, create_graph: true };
         let first = pull(&outs, gradients, &of(wanted), options)?;
@@ -165,4 +175,49 @@ pub fn second(
         let found = pull(&first, &starts, &all, Options::default())?;
         Ok((all, found))
     })
+}
+
+/// The results of a call and their derivatives along each of the lists, one after the other, in forward mode. A list has an item for
+/// each tensor argument; `None` is zero. One list gives the tangents of results, a second one the derivatives of these tangents. A
+/// derivative is `None` where a result depends on none of the arguments that move.
+///
+/// # Errors
+/// Errors of the operator and of its rules; if a tangent does not have the shape and dtype of its argument.
+pub fn tangents(
+    op: &'static OpDef,
+    given: &Given,
+    along: &[&[Option<Tensor>]],
+) -> Result<(Vec<Tensor>, Vec<Option<Tensor>>)> {
+    let Some((steps, rest)) = along.split_first() else {
+        let outs = recorded(op, given, None)?;
+        let found = outs.iter().cloned().map(Some).collect();
+        return Ok((outs, found));
+    };
+    let step = |place: usize| steps.get(place).and_then(Option::as_ref);
+    let mut inputs = Vec::new();
+    each_tensor(&mut given.clone(), |place, tensor| {
+        inputs.extend(step(place).map(|_| tensor.clone()));
+        Ok(())
+    })?;
+    let (mut outs, mut places) = (Vec::new(), Vec::new());
+    let run = |duals: &[Tensor]| {
+        let (mut moved, mut duals) = (given.clone(), duals.iter());
+        each_tensor(&mut moved, |place, tensor| {
+            if let Some(dual) = step(place).and_then(|_| duals.next()) {
+                *tensor = dual.clone();
+            }
+            Ok(())
+        })?;
+        let found;
+        (outs, found) = tangents(op, &moved, rest)?;
+        places = (0..found.len()).filter(|place| found[*place].is_some()).collect();
+        Ok(found.into_iter().flatten().collect())
+    };
+    let given_steps: Vec<&Tensor> = steps.iter().flatten().collect();
+    let (_, derived) = autograd::jvp(run, &inputs.iter().collect::<Vec<_>>(), &given_steps)?;
+    let mut found = vec![None; outs.len()];
+    for (place, derived) in places.into_iter().zip(derived) {
+        found[place] = derived;
+    }
+    Ok((outs, found))
 }

@@ -13,7 +13,9 @@ mod operators;
 mod outputs;
 pub mod structures;
 
-pub use derivative::{Given, Lists, gradients, is_recorded_from_results, pull, recorded, second, track};
+pub use derivative::{
+    Given, Lists, gradients, is_recorded_from_results, pull, recorded, second, tangents, track,
+};
 pub use memory::{over, over_on};
 pub use operators::{facts, refusal, spelling};
 
@@ -76,5 +78,6 @@ fn table(library: &'static Library) -> Api {
         infer: infer::infer,
         release_inference: infer::release,
         error_text: failure::text,
+        tangent: call::tangent,
     }
 }

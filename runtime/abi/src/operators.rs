@@ -143,7 +143,8 @@ fn describe(op: &'static OpDef) -> &'static Operator {
             .map_or(op.composite.is_some(), |grad| grad.differentiable_outputs != 0)
             .into(),
         takes_results: is_recorded.into(),
-        reserved: [0; 5],
+        is_pointwise: op.forms.elementwise.into(),
+        reserved: [0; 4],
         differentiable_results: op.grad.map_or(u64::MAX, |grad| grad.differentiable_outputs),
         // A derivative that runs the operator again reads all arguments and no results.
         reads_arguments: if is_recorded { reads_arguments } else { u64::MAX },

@@ -78,7 +78,8 @@ pub struct Operator {
     pub gives_list: u8,
     pub is_differentiable: u8,
     pub takes_results: u8,
-    pub reserved: [u8; 5],
+    pub is_pointwise: u8,
+    pub reserved: [u8; 4],
     pub differentiable_results: u64,
     pub reads_arguments: u64,
     pub reads_results: u64,
@@ -133,6 +134,17 @@ pub type Gradient = unsafe extern "C" fn(
     i64,
     *const Outputs,
 ) -> c_int;
+pub type Tangent = unsafe extern "C" fn(
+    *const Operator,
+    *const Value,
+    i64,
+    Tensors,
+    Tensors,
+    i64,
+    *const u8,
+    i64,
+    *const Outputs,
+) -> c_int;
 pub type SecondGradient = unsafe extern "C" fn(
     *const Operator,
     *const Value,
@@ -173,6 +185,7 @@ pub struct Api {
     pub infer: Infer,
     pub release_inference: unsafe extern "C" fn(*const InferredCall),
     pub error_text: extern "C" fn() -> *const c_char,
+    pub tangent: Tangent,
 }
 
 // SAFETY: all that the pointers of a table lead to is constant and lives as long as the process.

@@ -50,13 +50,58 @@ fn returns(op: &Op) -> String {
     }
 }
 
-/// The name of a form, as a literal of C++, if it is one of a single tensor: a form that writes several is not registered.
-fn form(op: &Op, name: Option<&String>, is_there: bool) -> String {
-    let writes_one = matches!(op.visible(), [only] if only.ty.kind == Kind::Tensor && !only.ty.optional);
-    match name.filter(|_| writes_one && is_there) {
-        Some(name) => literal(name),
-        None => "nullptr".to_owned(),
+/// A form that writes into tensors: its name and its signature, as literals of C++; null if there is none.
+struct Form {
+    name: String,
+    schema: String,
+}
+
+impl Form {
+    fn of(made: Option<(&str, String)>) -> Form {
+        match made {
+            Some((name, schema)) => Form { name: literal(name), schema: literal(&schema) },
+            None => Form { name: "nullptr".to_owned(), schema: "nullptr".to_owned() },
+        }
     }
+}
+
+/// The form in place: of the first argument, which is a tensor or a list of them, like the only result.
+fn inplace(op: &Op) -> Form {
+    let [only] = op.visible() else { return Form::of(None) };
+    let is_plain = op.forms.pairs.is_empty() || op.forms.pairs == [(0, 0)];
+    let Some(name) = op.forms.inplace.as_deref().filter(|_| is_plain && !only.ty.optional) else {
+        return Form::of(None);
+    };
+    let rest = |prefix| parameters(op).strip_prefix(prefix);
+    Form::of(match only.ty.kind {
+        Kind::Tensor => {
+            rest("Tensor ").map(|rest| (name, format!("{name}(Tensor(a!) {rest}) -> Tensor(a!)")))
+        }
+        Kind::Tensors => rest("Tensor[] ").map(|rest| (name, format!("{name}(Tensor(a!)[] {rest}) -> ()"))),
+        _ => None,
+    })
+}
+
+/// The form that writes into given tensors, one for each result: `out`, or arguments with the names of results.
+fn out(op: &Op) -> Form {
+    let visible = op.visible();
+    let is_plain = visible.iter().all(|output| output.ty.kind == Kind::Tensor && !output.ty.optional);
+    let Some(name) = op.forms.out.as_deref().filter(|_| is_plain && visible.len() <= 26) else {
+        return Form::of(None);
+    };
+    let separator = if parameters(op).contains('*') { ", " } else { ", *, " };
+    if let [_] = visible {
+        let schema = format!("{name}({}{separator}Tensor(a!) out) -> Tensor(a!)", parameters(op));
+        return Form::of(Some((name, schema)));
+    }
+    let one = |(letter, (at, output)): (char, (usize, &opsmith_codegen::model::Output))| {
+        let is_free = |name: &&String| op.args.iter().all(|arg| arg.name != **name);
+        let known = output.name.as_ref().filter(is_free);
+        format!("Tensor({letter}!) {}", known.cloned().unwrap_or_else(|| format!("out{at}")))
+    };
+    let outs: Vec<String> = ('a'..='z').zip(visible.iter().enumerate()).map(one).collect();
+    let outs = outs.join(", ");
+    Form::of(Some((name, format!("{name}({}{separator}{outs}) -> ({outs})", parameters(op)))))
 }
 
 /// The files, with their paths in the folder.
@@ -69,15 +114,16 @@ pub fn files(
     let row = |place: &usize| {
         let op = &model.ops[*place];
         let (name, parameters) = (literal(&op.name), literal(parameters(op)));
-        let forms = &op.forms;
-        let inplace = form(
-            op,
-            forms.inplace.as_ref(),
-            forms.pairs.is_empty() && self::parameters(op).starts_with("Tensor "),
-        );
-        let out = form(op, forms.out.as_ref(), true);
-        let has_keyword_only = self::parameters(op).contains('*');
-        context! { name, parameters, returns => literal(&returns(op)), inplace, out, has_keyword_only }
+        let (inplace, out) = (inplace(op), out(op));
+        context! {
+            name,
+            parameters,
+            returns => literal(&returns(op)),
+            inplace => inplace.name,
+            inplace_schema => inplace.schema,
+            out => out.name,
+            out_schema => out.schema,
+        }
     };
     let rows: Vec<Value> = chosen.operators.iter().map(row).collect();
     let context = context! { rows, ..shared.clone() };

@@ -81,10 +81,10 @@ impl PyDefinition {
         all[..visible].iter().map(|def| (def.name, def.ty.kind.ident(), def.ty.optional)).collect()
     }
 
-    /// The name of the form that writes into its first argument.
+    /// The name of the form that writes its only result into its first argument.
     #[getter]
     fn inplace(&self) -> Option<&'static str> {
-        self.0.forms.inplace.filter(|_| self.0.inplace_pairs.is_empty())
+        self.0.forms.inplace.filter(|_| matches!(self.0.inplace_pairs, [] | [(0, 0)]))
     }
 
     /// The name of the form that writes into given tensors.
@@ -104,6 +104,12 @@ impl PyDefinition {
     #[getter]
     fn is_composition(&self) -> bool {
         self.0.composite.is_some()
+    }
+
+    /// Whether each element of a result is a function of those of the tensors at the same place, of broadcast shapes.
+    #[getter]
+    fn is_pointwise(&self) -> bool {
+        self.0.forms.elementwise
     }
 
     /// Whether it has a derivative, of its entry or of its composition.

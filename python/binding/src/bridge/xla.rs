@@ -8,6 +8,8 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use opsmith_abi::Lists;
+use opsmith_runtime::autograd::no_grad;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{DType, Tensor, Value, boxed, copy};
@@ -149,12 +151,24 @@ enum Template {
     Arrays(Vec<Option<usize>>),
 }
 
+/// A derivative of a call. The program's buffers are the arrays, the results that are kept, and those that the lists name.
+struct Derivative {
+    is_forward: bool,
+    /// Number of results of the call among the buffers.
+    kept: usize,
+    /// For each result: its gradient is among the buffers; in forward mode its tangent is a result.
+    flows: Vec<bool>,
+    /// For each array: a tangent is among the buffers.
+    moved: Vec<bool>,
+    /// For each array: a second tangent is among the buffers; in reverse mode its gradient is a result.
+    others: Vec<bool>,
+}
+
 /// A decoded call.
 struct Plan {
     op: &'static OpDef,
     arguments: Vec<(String, Template, Vec<DType>)>,
-    /// Of a derivative: whether a gradient of each array is wanted, and whether each result has a gradient among the buffers.
-    derivative: Option<(Vec<bool>, Vec<bool>)>,
+    derivative: Option<Derivative>,
 }
 
 static PLANS: Mutex<Option<HashMap<String, Arc<Plan>>>> = Mutex::new(None);
@@ -182,7 +196,7 @@ fn plan(text: &str) -> Result<Arc<Plan>> {
 type Decoded<'py> = (
     Bound<'py, PyDefinition>,
     Vec<(String, String, Bound<'py, PyAny>, Vec<String>)>,
-    Option<(Vec<bool>, Vec<bool>)>,
+    Option<(bool, usize, Vec<bool>, Vec<bool>, Vec<bool>)>,
 );
 
 fn decode(py: Python<'_>, text: &str) -> PyResult<Plan> {
@@ -198,6 +212,13 @@ fn decode(py: Python<'_>, text: &str) -> PyResult<Plan> {
         Ok((name, template, accepted))
     };
     let arguments = listed.into_iter().map(one).collect::<PyResult<Vec<_>>>()?;
+    let derivative = derivative.map(|(is_forward, kept, flows, moved, others)| Derivative {
+        is_forward,
+        kept,
+        flows,
+        moved,
+        others,
+    });
     Ok(Plan { op: definition.get().0, arguments, derivative })
 }
 
@@ -260,22 +281,48 @@ impl Plan {
     }
 
     fn run(&self, arrays: Vec<Tensor>) -> Result<Vec<Option<Tensor>>> {
-        let Some((wanted, flows)) = &self.derivative else {
-            let named = self.bound(&arrays)?;
-            let named: Vec<(&str, Value)> =
-                named.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-            let mut found = Vec::new();
-            for value in boxed::call_definition(self.op, &[], &named)? {
-                value.as_arg().for_each_tensor(|tensor| found.push(Some(tensor.clone())));
-            }
-            return Ok(found);
+        if let Some(derivative) = &self.derivative {
+            return self.derived(derivative, &arrays);
+        }
+        let named = self.bound(&arrays)?;
+        let named: Vec<(&str, Value)> =
+            named.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let mut found = Vec::new();
+        for value in boxed::call_definition(self.op, &[], &named)? {
+            value.as_arg().for_each_tensor(|tensor| found.push(Some(tensor.clone())));
+        }
+        Ok(found)
+    }
+
+    fn derived(&self, derivative: &Derivative, arrays: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+        let Derivative { is_forward, kept, flows, moved, others } = derivative;
+        let (arrays, rest) = arrays.split_at(moved.len().min(arrays.len()));
+        let (results, rest) = rest.split_at((*kept).min(rest.len()));
+        let mut rest = rest.iter();
+        let mut given = (Vec::new(), self.bound(arrays)?);
+        let mut listed = |list: &[bool]| -> Vec<Option<Tensor>> {
+            list.iter().map(|is_there| is_there.then(|| rest.next().cloned()).flatten()).collect()
         };
-        let split = wanted.len().min(arrays.len());
-        let mut given = (Vec::new(), self.bound(&arrays[..split])?);
-        let mut rest = arrays[split..].iter();
-        let gradients: Vec<Option<Tensor>> =
-            flows.iter().map(|flows| flows.then(|| rest.next().cloned()).flatten()).collect();
-        opsmith_abi::gradients(self.op, &mut given, None, &gradients, wanted).map(|(_, found)| found)
+        let is_first = |list: &[bool]| list.iter().all(|one| !one);
+        if *is_forward {
+            let (steps, second) = (listed(moved), listed(others));
+            let lists = [steps.as_slice(), second.as_slice()];
+            let along = if is_first(others) { &lists[..1] } else { &lists[..] };
+            let (_, found) = no_grad(|| opsmith_abi::tangents(self.op, &given, along))?;
+            let wanted = found.into_iter().zip(flows).filter(|(_, flows)| **flows);
+            return Ok(wanted.map(|(found, _)| found).collect());
+        }
+        let mut gradients = listed(flows);
+        if is_first(moved) {
+            let results = (*kept > 0).then(|| results.to_vec());
+            let found = opsmith_abi::gradients(self.op, &mut given, results, &gradients, others);
+            return found.map(|(_, found)| found);
+        }
+        let cotangents: Vec<Option<Tensor>> = listed(moved).into_iter().flatten().map(Some).collect();
+        let present = gradients.iter().flatten().count();
+        let needed: Vec<bool> = std::iter::repeat_n(false, present).chain(others.iter().copied()).collect();
+        let lists = Lists { cotangents: &cotangents, needed: &needed, wanted: moved };
+        opsmith_abi::second(self.op, &mut given, &mut gradients, results, &lists).map(|(_, found)| found)
     }
 }
 

@@ -1,6 +1,6 @@
 // {{ generated }}
 //
-// Calls of the operators of `{{ library }}` from programs of XLA on the CPU: two handlers, which call the C interface of the library of kernels
+// Calls of the operators of `{{ library }}` from programs of XLA on the CPU: three handlers, which call the C interface of the library of kernels
 // beside this one. Attributes of a call describe its arguments: `kinds` has two numbers for each, a kind of value and a count; `integers`,
 // `reals` and `texts` have their values one after the other.
 
@@ -271,42 +271,101 @@ ffi::Error run(ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Di
   return outcome(api()->run(call.op, call.values.data(), call.count(), &outputs), place);
 }
 
-// Behind the arguments are the results of the call, if `result_count` is not 0, and the gradients that `flows` names. `wanted` has a number
-// for each tensor: whether its gradient is a result.
+// Truth values of an attribute; none if it is missing.
+std::vector<uint8_t> mask(ffi::Dictionary &attributes, const char *name) {
+  auto found = attributes.get<ffi::Span<const int64_t>>(name);
+  std::vector<uint8_t> made;
+  for (size_t at = 0; found.has_value() && at < found->size(); ++at) {
+    made.push_back(found->begin()[at] != 0 ? 1 : 0);
+  }
+  return made;
+}
+
+// The next arrays where a mask says so, null elsewhere.
+std::vector<const opsmith_tensor *> arrays_of(Call &call, const std::vector<uint8_t> &mask) {
+  std::vector<const opsmith_tensor *> made;
+  for (uint8_t is_there : mask) {
+    made.push_back(is_there != 0 ? call.array() : nullptr);
+  }
+  return made;
+}
+
+// The places of results that a mask names, by their numbers; a result behind `before` others.
+std::vector<int64_t> places_of(const std::vector<uint8_t> &mask, size_t before) {
+  std::vector<int64_t> made(before, -1);
+  int64_t next = 0;
+  for (uint8_t is_there : mask) {
+    made.push_back(is_there != 0 ? next++ : -1);
+  }
+  return made;
+}
+
+bool any(const std::vector<uint8_t> &mask) {
+  for (uint8_t one : mask) {
+    if (one != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Behind the arguments are the results of the call, if `kept` is not 0, the gradients that `flows` names, and, for the derivatives of
+// gradients, the tangents that `moved` names. `others` names the tensors whose gradients are results.
 ffi::Error gradient(ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
   Call call;
   ffi::Error error = call.decode(arguments, attributes);
   if (error.failure()) {
     return error;
   }
-  auto wanted = attributes.get<ffi::Span<const int64_t>>("wanted");
-  auto flows = attributes.get<ffi::Span<const int64_t>>("flows");
-  auto count = attributes.get<int64_t>("result_count");
-  if (!wanted.has_value() || !flows.has_value() || !count.has_value()) {
-    return ffi::Error::InvalidArgument("the program's call has no description");
-  }
-  std::vector<const opsmith_tensor *> of_call, gradients;
-  for (int64_t at = 0; at < *count; ++at) {
-    of_call.push_back(call.array());
-  }
-  for (int64_t is_there : *flows) {
-    gradients.push_back(is_there != 0 ? call.array() : nullptr);
-  }
+  std::vector<uint8_t> flows = mask(attributes, "flows"), moved = mask(attributes, "moved"), wanted = mask(attributes, "others");
+  auto kept = attributes.get<int64_t>("kept");
+  std::vector<uint8_t> all(kept.has_value() ? static_cast<size_t>(*kept) : 0, 1);
+  auto of_call = arrays_of(call, all), gradients = arrays_of(call, flows);
+  auto count = static_cast<int64_t>(flows.size()), tensors = static_cast<int64_t>(wanted.size());
+  const opsmith_tensor *const *given = of_call.empty() ? nullptr : of_call.data();
   Place place(results);
-  Context context{&place, {}};
-  std::vector<uint8_t> bytes;
-  int64_t next = 0;
-  for (int64_t is_wanted : *wanted) {
-    bytes.push_back(is_wanted != 0 ? 1 : 0);
-    context.places.push_back(is_wanted != 0 ? next++ : -1);
+  if (!any(moved)) {
+    Context context{&place, places_of(wanted, 0)};
+    opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr};
+    return outcome(api()->gradient(call.op, call.values.data(), call.count(), given, gradients.data(), count, wanted.data(), tensors,
+                                   &outputs),
+                   place);
   }
+  std::vector<const opsmith_tensor *> steps;
+  for (const opsmith_tensor *step : arrays_of(call, moved)) {
+    if (step != nullptr) {
+      steps.push_back(step);
+    }
+  }
+  std::vector<uint8_t> needed(flows.size(), 0);
+  needed.insert(needed.end(), wanted.begin(), wanted.end());
+  Context context{&place, places_of(wanted, flows.size())};
   opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr};
-  int code = api()->gradient(call.op, call.values.data(), call.count(), *count != 0 ? of_call.data() : nullptr, gradients.data(),
-                             static_cast<int64_t>(gradients.size()), bytes.data(), static_cast<int64_t>(bytes.size()), &outputs);
-  return outcome(code, place);
+  return outcome(api()->second_gradient(call.op, call.values.data(), call.count(), given, gradients.data(), count, moved.data(), tensors,
+                                        steps.data(), static_cast<int64_t>(steps.size()), needed.data(),
+                                        static_cast<int64_t>(needed.size()), &outputs),
+                 place);
+}
+
+// Behind the arguments are the tangents that `moved` names, then those that `others` names, of the second order. `flows` names the results.
+ffi::Error tangent(ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
+  Call call;
+  ffi::Error error = call.decode(arguments, attributes);
+  if (error.failure()) {
+    return error;
+  }
+  std::vector<uint8_t> flows = mask(attributes, "flows"), moved = mask(attributes, "moved"), second = mask(attributes, "others");
+  auto steps = arrays_of(call, moved), others = arrays_of(call, second);
+  Place place(results);
+  Context context{&place, places_of(flows, 0)};
+  opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr};
+  return outcome(api()->tangent(call.op, call.values.data(), call.count(), steps.data(), any(second) ? others.data() : nullptr,
+                                static_cast<int64_t>(steps.size()), flows.data(), static_cast<int64_t>(flows.size()), &outputs),
+                 place);
 }
 
 }  // namespace
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_run, run, ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_gradient, gradient, ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_tangent, tangent, ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());

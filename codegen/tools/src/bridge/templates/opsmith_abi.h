@@ -111,7 +111,8 @@ typedef struct opsmith_operator {
   uint8_t gives_list;   /* the only result is a list of tensors */
   uint8_t is_differentiable;
   uint8_t takes_results; /* `gradient` needs the results of the call */
-  uint8_t reserved[5];
+  uint8_t is_pointwise;  /* each element of a result is a function of those of the tensors at the same place, of broadcast shapes */
+  uint8_t reserved[4];
   uint64_t differentiable_results; /* a bit each */
   uint64_t reads_arguments;
   uint64_t reads_results;
@@ -191,6 +192,14 @@ typedef struct opsmith_api {
 
   /* The text of this thread's last error; empty before the first. Valid until the thread's next call. */
   const char *(*error_text)(void);
+
+  /* The derivatives of results along tangents of tensors, in forward mode. `tangents` has an item for each tensor among the arguments,
+   * NULL for zero. `others` is NULL, or has an item each, too: then the derivatives of these derivatives along `others`. `wanted` has a
+   * byte for each result, those of a list one by one. `outputs` gets a result for each wanted one, with its number as `index`; it is
+   * zeros where a result depends on none of these tensors. */
+  int (*tangent)(const opsmith_operator *op, const opsmith_value *arguments, int64_t count, const opsmith_tensor *const *tangents,
+                 const opsmith_tensor *const *others, int64_t tensor_count, const uint8_t *wanted, int64_t wanted_count,
+                 const opsmith_outputs *outputs);
 } opsmith_api;
 
 /* The table of a library. */

@@ -26,8 +26,10 @@ static inline const opsmith_api *open(const char *name, std::string &failure) {
   }
   auto table = reinterpret_cast<opsmith_abi_function>(dlsym(library, "opsmith_abi"));
   const opsmith_api *found = table == nullptr ? nullptr : table(OPSMITH_ABI_VERSION);
-  if (found == nullptr) {
-    failure = path + " does not have version " + std::to_string(OPSMITH_ABI_VERSION) + " of the C interface; build it again";
+  // A table is longer if the library is newer, and lacks functions if it is older.
+  if (found == nullptr || found->size < sizeof(opsmith_api)) {
+    failure = path + " does not have version " + std::to_string(OPSMITH_ABI_VERSION) + " of the C interface as of this header; build it again";
+    return nullptr;
   }
   return found;
 }

@@ -41,9 +41,10 @@ struct Row {
   const char *name;        // with overload
   const char *parameters;  // as a schema has them
   const char *returns;
-  const char *inplace;  // the form that writes into the first argument, or null
-  const char *out;      // the form that writes into a given tensor, or null
-  bool has_keyword_only;
+  const char *inplace;         // the form that writes into the first argument, or null
+  const char *inplace_schema;  // its signature
+  const char *out;             // the form that writes into given tensors, or null
+  const char *out_schema;
 };
 
 constexpr const char *NAMESPACE = "{{ namespace }}";
@@ -51,7 +52,7 @@ constexpr const char *KERNELS = "{{ kernels }}";
 
 const Row ROWS[] = {
 {%- for row in rows %}
-    {{ "{" }}{{ row.name }}, {{ row.parameters }}, {{ row.returns }}, {{ row.inplace }}, {{ row.out }}, {{ "true" if row.has_keyword_only else "false" }}{{ "}" }},
+    {{ "{" }}{{ row.name }}, {{ row.parameters }}, {{ row.returns }}, {{ row.inplace }}, {{ row.inplace_schema }}, {{ row.out }}, {{ row.out_schema }}{{ "}" }},
 {%- endfor %}
 };
 
@@ -1226,7 +1227,33 @@ void write(const Tensor &target, const Tensor &result, const Entry &entry) {
   target.copy_(result);
 }
 
-// A form that writes, on the host and for tensors without memory: the functional kernel, whose result is copied. Formulas of kernels may read
+template <bool IS_OUT>
+void write_all(const std::vector<Tensor> &targets, const std::vector<Tensor> &results, const Entry &entry) {
+  TORCH_CHECK_VALUE(targets.size() == results.size(), "`", entry.op->name, "` has ", results.size(), " results, and writes into ",
+                    targets.size(), " tensors");
+  for (size_t at = 0; at < targets.size(); ++at) {
+    write<IS_OUT>(targets[at], results[at], entry);
+  }
+}
+
+// The tensors that a form writes: those of its first argument, or `out` for each result, which are its last arguments.
+template <bool IS_OUT>
+std::vector<Tensor> targets_of(const Stack &stack, const Entry &entry) {
+  return IS_OUT ? tensors_of(stack.data() + stack.size() - entry.op->result_count, entry.op->result_count)
+                : tensors_of(stack.data() + stack.size() - entry.count(), 1);
+}
+
+// Takes the arguments of a form, and gives the tensors that it wrote. The form in place of a list returns nothing.
+void finish(Stack *stack, size_t count, const std::vector<Tensor> &targets, const Entry &entry) {
+  torch::jit::drop(*stack, count);
+  if (!entry.op->gives_list) {
+    for (const Tensor &target : targets) {
+      stack->emplace_back(target);
+    }
+  }
+}
+
+// A form that writes, on the host and for tensors without memory: the functional kernel, whose results are copied. Formulas of kernels may read
 // an argument after they wrote, so that memory of arguments is no place for results.
 template <typename Functional, bool IS_OUT>
 struct Writing : c10::OperatorKernel {
@@ -1236,28 +1263,31 @@ struct Writing : c10::OperatorKernel {
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
     at::AutoDispatchBelowADInplaceOrView guard;
-    size_t count = entry.count() + (IS_OUT ? 1 : 0);
+    size_t count = entry.count() + (IS_OUT ? entry.op->result_count : 0);
+    std::vector<Tensor> targets = targets_of<IS_OUT>(*stack, entry);
     auto start = stack->end() - static_cast<ptrdiff_t>(count);
-    Tensor target = (IS_OUT ? stack->back() : *start).toTensor();
     Stack inner(start, start + entry.count());
     kernel(op, keys, &inner);
-    write<IS_OUT>(target, inner.back().toTensor(), entry);
-    torch::jit::drop(*stack, count);
-    stack->emplace_back(std::move(target));
+    write_all<IS_OUT>(targets, tensors_of(inner.data(), inner.size()), entry);
+    finish(stack, count, targets, entry);
   }
 };
 
-// Counts a write: the version of the tensor.
+// Counts a write: the versions of the tensors.
 template <bool IS_OUT>
 struct Version : c10::OperatorKernel {
-  explicit Version(const Entry &) {}
+  explicit Version(const Entry &entry) : entry(entry) {}
+  const Entry &entry;
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
+    std::vector<Tensor> targets = targets_of<IS_OUT>(*stack, entry);
     {
       at::AutoDispatchBelowADInplaceOrView guard;
       op.redispatchBoxed(below(keys), stack);
     }
-    torch::autograd::increment_version(stack->back().toTensor());
+    for (const Tensor &target : targets) {
+      torch::autograd::increment_version(target);
+    }
   }
 };
 
@@ -1275,24 +1305,26 @@ struct InplaceAutograd : c10::OperatorKernel {
       op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
       return;
     }
-    Tensor target = arguments[0].toTensor();
-    torch::autograd::check_inplace(target, is_recorded);
+    std::vector<Tensor> targets = targets_of<false>(*stack, entry), copies;
+    for (const Tensor &target : targets) {
+      torch::autograd::check_inplace(target, is_recorded);
+      copies.push_back(target.clone());
+    }
     Stack inner(arguments, arguments + count);
-    inner[0] = target.clone();
+    inner[0] = entry.op->gives_list ? IValue(c10::List<Tensor>(copies)) : IValue(copies.front());
     entry.functional().callBoxed(&inner);
-    write<false>(target, inner[0].toTensor(), entry);
-    torch::jit::drop(*stack, count);
-    stack->emplace_back(std::move(target));
+    write_all<false>(targets, tensors_of(inner.data(), inner.size()), entry);
+    finish(stack, count, targets, entry);
   }
 };
 
-// The form that writes into a given tensor has no derivative, as PyTorch's own.
+// The form that writes into given tensors has no derivative, as PyTorch's own.
 struct OutAutograd : c10::OperatorKernel {
   explicit OutAutograd(const Entry &entry) : entry(entry) {}
   const Entry &entry;
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
-    size_t count = entry.count() + 1;
+    size_t count = entry.count() + entry.op->result_count;
     const IValue *arguments = stack->data() + stack->size() - count;
     TORCH_CHECK(!is_tracked(arguments, count) && !has_tangents(arguments, count), entry.op->name,
                 "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad"
@@ -1311,26 +1343,26 @@ std::string named(const char *prefix, const Row &row, const char *first) {
 }
 
 template <bool IS_OUT>
-void define_form(torch::Library &library, const Entry &entry, const char *name, const std::string &schema, at::Tag tag) {
-  const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag, tag};
-  library.def(schema.c_str(), tags);
+void define_form(torch::Library &library, const Entry &entry, const char *name, const char *schema, at::Tag tag) {
+  std::vector<at::Tag> chosen{at::Tag::pt2_compliant_tag};
+  // PyTorch's compilers take the tag of forms in place for those of a tensor, not of a list.
+  if (IS_OUT || !entry.op->gives_list) {
+    chosen.push_back(tag);
+  }
+  const std::vector<at::Tag> &tags = chosen;
+  library.def(schema, tags);
   library.impl(name, function<Writing<Kernel, IS_OUT>>(DispatchKey::CPU, entry));
   library.impl(name, function<Writing<Meta, IS_OUT>>(DispatchKey::Meta, entry));
   library.impl(name, function<Version<IS_OUT>>(DispatchKey::ADInplaceOrView, entry));
 }
 
 void define_forms(torch::Library &library, const Row &row, const Entry &entry) {
-  std::string parameters(row.parameters);
   if (row.inplace != nullptr) {
-    std::string rest = parameters.substr(std::char_traits<char>::length("Tensor "));
-    define_form<false>(library, entry, row.inplace, std::string(row.inplace) + "(Tensor(a!) " + rest + ") -> Tensor(a!)",
-                       at::Tag::inplace);
+    define_form<false>(library, entry, row.inplace, row.inplace_schema, at::Tag::inplace);
     library.impl(row.inplace, function<InplaceAutograd>(DispatchKey::Autograd, entry));
   }
   if (row.out != nullptr) {
-    const char *separator = row.has_keyword_only ? ", " : ", *, ";
-    define_form<true>(library, entry, row.out,
-                      std::string(row.out) + "(" + parameters + separator + "Tensor(a!) out) -> Tensor(a!)", at::Tag::out);
+    define_form<true>(library, entry, row.out, row.out_schema, at::Tag::out);
     library.impl(row.out, function<OutAutograd>(DispatchKey::Autograd, entry));
   }
 }

@@ -1,0 +1,1 @@
+../../../../../python/opsmith/_jax_rules.py
