@@ -337,10 +337,11 @@ unsafe fn compute_squares<T: Element<Compute: Arithmetic>>(
             .flat_map(|channel| (0..places).step_by(SIDE).map(move |place| (channel, place)))
         {
             let mut square = [[T::Compute::ZERO; SIDE]; SIDE];
-            for row in 0..SIDE {
-                let line = from.offset((place + row) as isize * step).add(channel).cast::<[T; SIDE]>().read();
-                for column in 0..SIDE {
-                    square[column][row] = line[column].to_compute();
+            let corner = from.offset(place as isize * step).add(channel);
+            let lines = (0..SIDE as isize).map(|row| corner.offset(row * step).cast::<[T; SIDE]>());
+            for (row, line) in lines.enumerate() {
+                for (column, element) in line.read().into_iter().enumerate() {
+                    square[column][row] = element.to_compute();
                 }
             }
             for (column, line) in square.into_iter().enumerate() {
