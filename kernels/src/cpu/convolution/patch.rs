@@ -14,6 +14,8 @@ use crate::window::MOST;
 
 /// Elements of a patch, which stays in the second cache.
 pub(in crate::cpu) const PATCH: usize = 1 << 16;
+/// Places and channels of a square that is copied in registers.
+pub(in crate::cpu) const SIDE: usize = 8;
 /// Elements that lie behind a patch, so that whole registers are read from its last place.
 pub(super) const SLACK: usize = 64;
 
@@ -328,7 +330,6 @@ unsafe fn compute_squares<T: Element<Compute: Arithmetic>>(
     [channels, to_channel]: [usize; 2],
     count: usize,
 ) {
-    const SIDE: usize = 8;
     let (whole, places) = (channels / SIDE * SIDE, count / SIDE * SIDE);
     // SAFETY: the caller's promise; an array is aligned as its elements are.
     unsafe {
