@@ -11,13 +11,11 @@ mod gather;
 mod grow;
 mod program;
 
-use std::ffi::c_void;
-
 use opsmith_core::DType;
 use smallvec::SmallVec;
 
 use crate::axes::{Axes, Axis, in_memory_order};
-use crate::backend::{DeviceSource, Grid};
+use crate::backend::{DeviceSource, Grid, KernelParameter};
 use crate::copy;
 use crate::error::{Error, Result};
 use crate::op::KernelCall;
@@ -140,7 +138,7 @@ fn launch(
     };
     let choice = u32::from_le_bytes([variant, dtype as u8, form as u8, 0]);
     let constants = constant::packed(&[constants]).0;
-    let parameters: [*const c_void; 2] = [constants.as_ptr().cast(), geometry.as_ptr().cast()];
+    let parameters = [KernelParameter::within(&constants[..]), KernelParameter::within(&geometry[..])];
     // SAFETY: the kernel was compiled for these operands' dtypes and this form, and its parameters have the layout that it
     // declares; the layouts are inside their memory, which the caller keeps until the use that is noted.
     unsafe { of.0.launch(device, choice, instance, grid(count), &parameters) }

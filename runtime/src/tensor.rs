@@ -4,7 +4,6 @@ mod body;
 mod device_use;
 mod new;
 pub(crate) mod observer;
-mod pinned;
 mod tracking;
 
 use std::sync::atomic::AtomicU8;

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::{self, Grid};
+use opsmith_runtime::backend::{self, Grid, KernelParameter};
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Element, Result, Scalar};
 
 use super::launch::{strided, with_float};
@@ -157,7 +157,7 @@ impl<C: Element> Attention<C> {
         let bytes = shared * (width + TILE_MARGIN) * dtype.size() as u64;
         let threads = [MATRIX_THREADS, 1, 1];
         let grid = Grid { blocks: blocks.map(|count| count as u32), threads, shared: bytes as u32 };
-        let parameters = [std::ptr::from_ref(self).cast::<c_void>()];
+        let parameters = [KernelParameter::of(self)];
         let key = (number << 1 | u32::from(width == WIDEST)) << 8 | dtype as u32;
         // SAFETY: the caller's promise.
         unsafe { TENSOR_PROGRAM.launch(device, key, instance, grid, &parameters) }
@@ -213,7 +213,7 @@ impl<C: Element> Attention<C> {
         };
         let threads = [(ALONG_X * ALONG_Y) as u32, 1, 1];
         let grid = Grid { blocks: blocks.map(|count| count as u32), threads, shared: 0 };
-        let parameters = [std::ptr::from_ref(self).cast::<c_void>()];
+        let parameters = [KernelParameter::of(self)];
         // SAFETY: the caller's promise.
         unsafe { PROGRAM.launch(device, number << 8 | dtype as u32, instance, grid, &parameters) }
     }

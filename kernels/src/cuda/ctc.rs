@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Result, Scratch};
 
 use super::scratch::{Dense, DenseMut, Room, write_dense};
@@ -205,7 +205,7 @@ unsafe fn launch(dtype: DType, (number, name): (u32, &str), device: Device, path
         threads: [widest.next_multiple_of(32), 1, 1],
         shared: 0,
     };
-    let parameters = [std::ptr::from_ref(paths).cast::<c_void>()];
+    let parameters = [KernelParameter::of(paths)];
     // SAFETY: the caller's promise; the parameter is that of `ctc.cuh`.
     unsafe { PROGRAM.launch(device, number, instance, grid, &parameters) }
 }

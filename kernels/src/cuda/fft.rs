@@ -9,7 +9,7 @@ use std::ffi::c_void;
 
 use num_complex::Complex64;
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Dims, Error, Result, Scratch};
 
@@ -418,7 +418,7 @@ fn launch(
         return Ok(());
     }
     let grid = Grid { blocks: [blocks, 1, 1], threads: [256, 1, 1], shared: 0 };
-    let parameters = [std::ptr::from_ref(parameter).cast::<c_void>()];
+    let parameters = [KernelParameter::of(parameter)];
     // SAFETY: the parameter is that of `fft.cuh`; lines and tables are inside memory that this call or the dispatcher keeps.
     unsafe { PROGRAM.launch(device, number, instance, grid, &parameters) }
 }

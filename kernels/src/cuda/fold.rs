@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::{Device, DeviceView, DeviceViewMut, Result};
 
@@ -70,7 +70,7 @@ pub(super) unsafe fn fold<Value: Copy>(
         partials: partials.as_ref().map_or(std::ptr::null_mut(), Room::address),
         ..plan.geometry
     };
-    let parameters = [(&raw const fold.value).cast(), (&raw const geometry).cast::<c_void>()];
+    let parameters = [KernelParameter::within(&fold.value), KernelParameter::of(&geometry)];
     let grid = Grid {
         blocks: [plan.blocks[0], plan.blocks[1], 1],
         threads: [plan.threads[0], plan.threads[1], 1],

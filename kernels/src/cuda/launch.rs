@@ -6,7 +6,7 @@ use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
 use opsmith_runtime::axes::{Axes, axes, merge};
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::{DType, Device, DeviceView, Dims, Element, Error, Result, with_dtype};
 
 use crate::device::strided::Strided;
@@ -107,7 +107,7 @@ pub(super) unsafe fn each<const N: usize, P: Copy>(
     parameter: &P,
 ) -> Result<()> {
     let blocks = if places.count == 0 { 0 } else { places.blocks() };
-    let parameter = std::ptr::from_ref(parameter).cast();
+    let parameter = KernelParameter::of(parameter);
     // SAFETY: the caller's promise.
     unsafe { launch_each(program, device, (number, functor), dtype, blocks, parameter) }
 }
@@ -120,7 +120,7 @@ unsafe fn launch_each(
     (number, functor): (u8, &str),
     dtype: DType,
     blocks: u32,
-    parameter: *const c_void,
+    parameter: KernelParameter<'_>,
 ) -> Result<()> {
     if blocks == 0 {
         return Ok(());
@@ -156,7 +156,7 @@ pub(super) unsafe fn line<P: Copy>(
         return Ok(());
     }
     let grid = Grid { blocks: [blocks, 1, 1], threads: [256, 1, 1], shared: 0 };
-    let parameters = [std::ptr::from_ref(parameter).cast::<c_void>()];
+    let parameters = [KernelParameter::of(parameter)];
     // SAFETY: the caller's promise.
     unsafe { program.launch(device, u32::from(number), || line.to_owned(), grid, &parameters) }
 }
@@ -183,7 +183,7 @@ pub(super) unsafe fn on_lines<const N: usize>(
     let instance = || format!("{kernel}(opsmith_kernel, {rule}<opsmith::dtype::{}>)", dtype.ident());
     let grid =
         Grid { blocks: [shape.blocks, 1, 1], threads: [shape.threads[0], shape.threads[1], 1], shared: 0 };
-    let parameters = [std::ptr::from_ref(lines).cast::<c_void>()];
+    let parameters = [KernelParameter::of(lines)];
     // SAFETY: the caller's promise.
     unsafe { program.launch(device, number, instance, grid, &parameters) }
 }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Result, Scalar, Untyped};
 
 use super::fold::{Fold, Operands, fold};
@@ -160,7 +160,7 @@ unsafe fn launch(
     let instance = || format!("OPSMITH_NLL(opsmith_kernel, {name}, dtype::{})", dtype.ident());
     let blocks = likelihood.count.div_ceil(1024).min(1 << 20) as u32;
     let grid = Grid { blocks: [blocks, 1, 1], threads: [256, 1, 1], shared: 0 };
-    let parameters = [std::ptr::from_ref(likelihood).cast::<c_void>()];
+    let parameters = [KernelParameter::of(likelihood)];
     // SAFETY: the caller's promise; the parameter is that of `nll.cuh`.
     unsafe { PROGRAM.launch(device, number, instance, grid, &parameters) }
 }

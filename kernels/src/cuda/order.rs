@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::{Elements, Grid, Work};
+use opsmith_runtime::backend::{Elements, Grid, KernelParameter, Work};
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Element, Error, Result, Scalar, with_dtype};
 
@@ -176,7 +176,7 @@ unsafe fn select(rule: Rule, dtype: DType, device: Device, lines: &Lines<3>) -> 
     }
     let instance = || format!("OPSMITH_SELECT(opsmith_kernel, {name}<opsmith::dtype::{}>)", dtype.ident());
     let grid = Grid { blocks: [blocks, 1, 1], threads: [256, 1, 1], shared: 0 };
-    let parameters = [std::ptr::from_ref(lines).cast(), (&raw const rank).cast::<c_void>()];
+    let parameters = [KernelParameter::of(lines), KernelParameter::of(&rank)];
     // SAFETY: the caller's promise; the parameters are those of `select.cuh`.
     unsafe { SELECT.launch(device, number << 8 | dtype as u32, instance, grid, &parameters) }
 }

@@ -4,9 +4,10 @@
 //! the operands.
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::{DType, Device, Error, Result};
 
 use super::scratch::Room;
@@ -63,6 +64,31 @@ const MOST_STACKS: u64 = 65535;
 /// It is laid out as C has it, and its first field is the shape.
 pub(super) unsafe trait Product: Copy {}
 
+/// A parameter without its type, so that launches are compiled once.
+#[derive(Clone, Copy)]
+struct Erased<'a> {
+    start: *mut ProductShape,
+    bytes: usize,
+    lives: PhantomData<&'a mut ProductShape>,
+}
+
+impl<'a> Erased<'a> {
+    fn of<P: Product>(parameter: &'a mut P) -> Erased<'a> {
+        Erased { start: std::ptr::from_mut(parameter).cast(), bytes: size_of::<P>(), lives: PhantomData }
+    }
+
+    /// The shape, which is the parameter's first field.
+    fn shape(&mut self) -> &mut ProductShape {
+        // SAFETY: a `Product` begins with it, and is borrowed by this; copies of this are used one after the other.
+        unsafe { &mut *self.start }
+    }
+
+    fn of_kernel(&self) -> KernelParameter<'a> {
+        // SAFETY: the parameter has so many bytes, and is borrowed by this.
+        unsafe { KernelParameter::from_raw(self.start.cast(), self.bytes) }
+    }
+}
+
 /// A functor of a program: its number there, and its type.
 pub(super) struct Functor<'a> {
     pub program: &'static DeviceProgram,
@@ -85,11 +111,11 @@ impl Functor<'_> {
         kernel: u32,
         instance: impl FnOnce() -> String,
         grid: Grid,
-        parameter: &mut ProductShape,
+        parameter: Erased<'_>,
         more: Option<&u32>,
     ) -> Result<()> {
-        let mut parameters = vec![std::ptr::from_mut(parameter).cast_const().cast::<c_void>()];
-        parameters.extend(more.map(|number| std::ptr::from_ref(number).cast::<c_void>()));
+        let mut parameters = vec![parameter.of_kernel()];
+        parameters.extend(more.map(KernelParameter::of));
         // SAFETY: the caller's promise.
         unsafe { self.program.launch(device, self.kernel(kernel), instance, grid, &parameters) }
     }
@@ -102,13 +128,14 @@ impl Functor<'_> {
     /// # Safety
     /// The functor has the layout of `P`; operands are on the device, inside their memory.
     pub unsafe fn product<P: Product>(&self, device: Device, mut parameter: P) -> Result<()> {
-        // SAFETY: the shape is the parameter's first field, and is borrowed as long as the parameter.
-        unsafe { self.product_of(device, &mut *(&raw mut parameter).cast()) }
+        // SAFETY: the caller's promise.
+        unsafe { self.product_of(device, Erased::of(&mut parameter)) }
     }
 
     /// # Safety
-    /// The shape is the beginning of a parameter for [`Functor::product`].
-    unsafe fn product_of(&self, device: Device, shape: &mut ProductShape) -> Result<()> {
+    /// As for [`Functor::product`].
+    unsafe fn product_of(&self, device: Device, mut parameter: Erased<'_>) -> Result<()> {
+        let shape = parameter.shape();
         if shape.sums() == 0 {
             return Ok(());
         }
@@ -120,9 +147,9 @@ impl Functor<'_> {
         let grid = Grid { blocks, threads: [256, 1, 1], shared: 0 };
         let instance = || format!("OPSMITH_PRODUCT(opsmith_kernel, {edge}, {})", self.name);
         // SAFETY: the caller's promise; the memory for parts has room for all.
-        unsafe { self.launch(device, edge.ilog2(), instance, grid, shape, None)? };
+        unsafe { self.launch(device, edge.ilog2(), instance, grid, parameter, None)? };
         // SAFETY: the caller's promise; the launch above wrote the parts, in this stream.
-        unsafe { self.add_parts(device, shape, memory) }
+        unsafe { self.add_parts(device, parameter, memory) }
     }
 
     /// Launches products of rows and one column, by teams along x or y.
@@ -138,13 +165,14 @@ impl Functor<'_> {
         mut parameter: P,
         is_row_major: bool,
     ) -> Result<()> {
-        // SAFETY: the shape is the parameter's first field, and is borrowed as long as the parameter.
-        unsafe { self.rows_of(device, &mut *(&raw mut parameter).cast(), is_row_major) }
+        // SAFETY: the caller's promise.
+        unsafe { self.rows_of(device, Erased::of(&mut parameter), is_row_major) }
     }
 
     /// # Safety
-    /// The shape is the beginning of a parameter for [`Functor::rows`].
-    unsafe fn rows_of(&self, device: Device, shape: &mut ProductShape, is_row_major: bool) -> Result<()> {
+    /// As for [`Functor::rows`].
+    unsafe fn rows_of(&self, device: Device, mut parameter: Erased<'_>, is_row_major: bool) -> Result<()> {
+        let shape = parameter.shape();
         if shape.sums() == 0 {
             return Ok(());
         }
@@ -160,18 +188,23 @@ impl Functor<'_> {
         let along_x = u32::from(is_row_major);
         let instance = || format!("OPSMITH_PRODUCT_ROWS(opsmith_kernel, {})", self.name);
         // SAFETY: the caller's promise.
-        unsafe { self.launch(device, 6, instance, grid, shape, Some(&along_x))? };
+        unsafe { self.launch(device, 6, instance, grid, parameter, Some(&along_x))? };
         // SAFETY: the caller's promise; the launch above wrote the parts, in this stream.
-        unsafe { self.add_parts(device, shape, memory) }
+        unsafe { self.add_parts(device, parameter, memory) }
     }
 
-    unsafe fn add_parts(&self, device: Device, shape: &mut ProductShape, memory: Option<Room>) -> Result<()> {
+    unsafe fn add_parts(
+        &self,
+        device: Device,
+        mut parameter: Erased<'_>,
+        memory: Option<Room>,
+    ) -> Result<()> {
         let Some(_memory) = memory else { return Ok(()) };
-        let count = shape.sums().div_ceil(256).min(1 << 20);
+        let count = parameter.shape().sums().div_ceil(256).min(1 << 20);
         let grid = Grid { blocks: [count as u32, 1, 1], threads: [256, 1, 1], shared: 0 };
         let instance = || format!("OPSMITH_PRODUCT_PARTS(opsmith_kernel, {})", self.name);
         // SAFETY: the caller's promise; the parts were written before, in this stream.
-        unsafe { self.launch(device, 7, instance, grid, shape, None) }
+        unsafe { self.launch(device, 7, instance, grid, parameter, None) }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Result};
 
@@ -140,7 +140,7 @@ pub fn cumprod_backward(
     let instance = || format!("OPSMITH_PRODUCT_GRADIENT(opsmith_kernel, opsmith::dtype::{})", dtype.ident());
     let grid =
         Grid { blocks: [shape.blocks, 1, 1], threads: [shape.threads[0], shape.threads[1], 1], shared: 0 };
-    let parameters = [std::ptr::from_ref(&lines).cast::<c_void>(), (&raw const sums).cast()];
+    let parameters = [KernelParameter::of(&lines), KernelParameter::of(&sums)];
     // SAFETY: the lines are those of the operands, and there is a number for each element.
     unsafe { PROGRAM.launch(out.device(), 5 << 8 | dtype as u32, instance, grid, &parameters) }
 }

@@ -2,12 +2,11 @@
 //!
 //! In: requests of the runtime. Out: work of streams. Must not know tensors.
 
-use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use opsmith_core::Backend;
 use opsmith_runtime::backend::{
-    Address, CaptureId, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, HostMemory,
+    Address, CaptureId, DeviceRuntime, DeviceSource, Elements, FunctionId, Grid, HostMemory, KernelParameter,
     LibraryConvolution, LibraryProduct, LibraryTransform, Mark, Queue, StreamId, Ticket,
 };
 use opsmith_runtime::{Error, Result, Scalar};
@@ -170,7 +169,7 @@ unsafe impl DeviceRuntime for Cuda {
         queue: Queue,
         function: FunctionId,
         grid: Grid,
-        parameters: &[*const c_void],
+        parameters: &[KernelParameter<'_>],
     ) -> Result<()> {
         let place = place(queue)?;
         let function = std::ptr::with_exposed_provenance::<Function>(function.0 as usize);

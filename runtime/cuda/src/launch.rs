@@ -8,7 +8,8 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
+use opsmith_runtime::smallvec::SmallVec;
 use opsmith_runtime::{Error, Result};
 
 use crate::compile::Function;
@@ -26,7 +27,7 @@ const DEFAULT_SHARED: u32 = 48 << 10;
 /// Launches a function in a stream. A grid without blocks is no work.
 ///
 /// # Errors
-/// If the grid exceeds a limit or the number of parameters is wrong, and errors of the device.
+/// If the grid exceeds a limit, or the number or a size of parameters is wrong, and errors of the device.
 ///
 /// # Safety
 /// As [`launch`](opsmith_runtime::backend::DeviceRuntime::launch).
@@ -35,16 +36,18 @@ pub unsafe fn launch(
     status: &Status,
     function: &Function,
     grid: Grid,
-    parameters: &[*const c_void],
+    parameters: &[KernelParameter<'_>],
 ) -> Result<()> {
     if grid.blocks.contains(&0) {
         return Ok(());
     }
     let context = stream.context;
-    check(stream, function, grid, parameters.len())?;
+    check(stream, function, grid, parameters)?;
     let _entered = context.enter()?;
     request_shared(stream, function, grid.shared)?;
     let Grid { blocks, threads, shared } = grid;
+    let addresses: SmallVec<[*const c_void; 4]> =
+        parameters.iter().map(|parameter| parameter.start()).collect();
     // SAFETY: the caller's promise; the context of the function and the stream is entered.
     let code = unsafe {
         (context.api().cuLaunchKernel)(
@@ -57,7 +60,7 @@ pub unsafe fn launch(
             threads[2],
             shared,
             stream.raw(),
-            parameters.as_ptr(),
+            addresses.as_ptr(),
             std::ptr::null_mut(),
         )
     };
@@ -77,7 +80,7 @@ fn finish(stream: &Stream, status: &Status, function: &Function) -> Result<()> {
     done.map_err(|error| error.with_note(format!("in the kernel {}", function.name)))
 }
 
-fn check(stream: &Stream, function: &Function, grid: Grid, parameters: usize) -> Result<()> {
+fn check(stream: &Stream, function: &Function, grid: Grid, parameters: &[KernelParameter<'_>]) -> Result<()> {
     let Grid { blocks, threads, .. } = grid;
     let count = threads.iter().try_fold(1u32, |count, threads| count.checked_mul(*threads));
     let fits = |count: u32| count > 0 && count <= function.max_threads;
@@ -87,12 +90,22 @@ fn check(stream: &Stream, function: &Function, grid: Grid, parameters: usize) ->
         format!("blocks have {threads:?} threads, and 1 to {} are possible", function.max_threads)
     } else if std::iter::zip(blocks, MAX_BLOCKS).any(|(blocks, most)| blocks > most) {
         format!("the grid has {blocks:?} blocks, and {MAX_BLOCKS:?} are possible")
-    } else if function.parameters.is_some_and(|known| known != parameters) {
-        format!("{parameters} parameters are given, and it has {}", function.parameters.unwrap_or(0))
+    } else if let Some(problem) = function.parameters.as_deref().and_then(|known| differ(parameters, known)) {
+        problem
     } else {
         return Ok(());
     };
     Err(Error::kernel(format!("cannot launch {}: {problem}", function.name)))
+}
+
+/// The difference of parameters from those of these sizes, if there is one.
+fn differ(parameters: &[KernelParameter<'_>], known: &[usize]) -> Option<String> {
+    if parameters.len() != known.len() {
+        return Some(format!("{} parameters are given, and it has {}", parameters.len(), known.len()));
+    }
+    let mut pairs = std::iter::zip(parameters, known).enumerate();
+    let (number, (given, bytes)) = pairs.find(|(_, (given, bytes))| !given.fits(**bytes))?;
+    Some(format!("parameter {number} has {} bytes, and its own has {bytes}", given.bytes()))
 }
 
 /// Raises the function's limit of dynamic shared memory, if it is below the request.

@@ -5,10 +5,9 @@
 
 mod instance;
 
-use std::ffi::c_void;
-use std::ptr::{from_ref, null};
+use std::ptr::null;
 
-use opsmith_runtime::backend::{DeviceSource, Elements, Grid};
+use opsmith_runtime::backend::{DeviceSource, Elements, Grid, KernelParameter};
 use opsmith_runtime::copy::fill_elements;
 use opsmith_runtime::{Error, Result, Scalar};
 
@@ -71,7 +70,7 @@ pub unsafe fn convert(place: Place, to: Elements<'_>, from: Elements<'_>) -> Res
         // A thread converts a pack of 16 bytes of the larger type.
         let packs = count(&dims).div_ceil(16 / size.max(from.dtype.size()) as u64);
         // SAFETY: the caller's promise.
-        return unsafe { run(place, &instance, packs * ELEMENTS, &[from_ref(&geometry).cast()]) };
+        return unsafe { run(place, &instance, packs * ELEMENTS, &[KernelParameter::of(&geometry)]) };
     }
     if to.dtype == from.dtype
         && dims.len() <= MAX_DIMS
@@ -82,7 +81,7 @@ pub unsafe fn convert(place: Place, to: Elements<'_>, from: Elements<'_>) -> Res
         // A block moves a tile.
         let elements = tiles.saturating_mul(u64::from(THREADS) * ELEMENTS);
         // SAFETY: the caller's promise.
-        return unsafe { run(place, &instance, elements, &[from_ref(&geometry).cast()]) };
+        return unsafe { run(place, &instance, elements, &[KernelParameter::of(&geometry)]) };
     }
     let index = index_type(count(&dims));
     let instance = match to.dtype == from.dtype {
@@ -92,7 +91,7 @@ pub unsafe fn convert(place: Place, to: Elements<'_>, from: Elements<'_>) -> Res
     for_each_part(&dims, MAX_DIMS, to, from.start, from.dtype.size(), &mut |dims, to, from| {
         let geometry = Geometry::new(dims, to, from);
         // SAFETY: the caller's promise; the part is inside both sides.
-        unsafe { run(place, &instance, count(dims), &[from_ref(&geometry).cast()]) }
+        unsafe { run(place, &instance, count(dims), &[KernelParameter::of(&geometry)]) }
     })
 }
 
@@ -124,7 +123,7 @@ pub unsafe fn fill(place: Place, to: Elements<'_>, value: Scalar) -> Result<()> 
     let instance = fill_each(to.dtype, index_type(count(&dims)));
     for_each_part(&dims, MAX_DIMS, to, null(), 0, &mut |dims, to, from| {
         let geometry = Geometry::new(dims, to, from);
-        let parameters = [from_ref(&geometry).cast(), from_ref(&element).cast()];
+        let parameters = [KernelParameter::of(&geometry), KernelParameter::within(&element)];
         // SAFETY: the caller's promise; the part is inside the target.
         unsafe { run(place, &instance, count(dims), &parameters) }
     })
@@ -163,7 +162,7 @@ pub unsafe fn accumulate(place: Place, to: Elements<'_>, from: Elements<'_>) -> 
         let to = Elements { start: to_start, ..to };
         for_each_part(&targets, MAX_DIMS, to, from_start, size, &mut |targets, to, from| {
             let parts = [Geometry::new(targets, to, from), Geometry::new(addends, to, from)];
-            let parameters = [from_ref(&parts[0]).cast(), from_ref(&parts[1]).cast()];
+            let parameters = [KernelParameter::of(&parts[0]), KernelParameter::of(&parts[1])];
             // SAFETY: the caller's promise; the parts are inside both sides.
             unsafe { run(place, &instance, count(targets), &parameters) }
         })
@@ -242,7 +241,7 @@ fn for_each_part(
 
 /// # Safety
 /// The instance takes these parameters, and their memory stays valid until the stream has passed the work.
-unsafe fn run(place: Place, instance: &str, count: u64, parameters: &[*const c_void]) -> Result<()> {
+unsafe fn run(place: Place, instance: &str, count: u64, parameters: &[KernelParameter<'_>]) -> Result<()> {
     let function = place.device.function(&SOURCE, instance)?;
     let blocks = count.div_ceil(u64::from(THREADS) * ELEMENTS).clamp(1, MAX_BLOCKS) as u32;
     let grid = Grid { blocks: [blocks, 1, 1], threads: [THREADS, 1, 1], shared: 0 };

@@ -21,6 +21,7 @@ mod leaf;
 mod mode;
 mod moved;
 mod node;
+mod pinned;
 mod queue;
 mod record;
 mod saved;

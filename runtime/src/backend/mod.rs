@@ -12,11 +12,11 @@ mod foreign_stream;
 mod held;
 mod host_memory;
 mod memory;
+mod parameter;
 mod product;
 mod transform;
 mod work;
 
-use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use opsmith_core::{Backend, DType};
@@ -32,6 +32,7 @@ pub(crate) use held::{hold_back, holds_back, submit_held};
 pub use host_memory::HostMemory;
 pub(crate) use host_memory::PinnedMemory;
 pub use memory::{DeviceBlockProfiler, DeviceMemory, profile_blocks};
+pub use parameter::KernelParameter;
 pub use product::{Activation, LibraryProduct};
 pub use transform::LibraryTransform;
 pub use work::Work;
@@ -276,10 +277,11 @@ pub unsafe trait DeviceRuntime: Sync {
         .with_help("link a crate whose backend compiles them, or use the CPU"))
     }
 
-    /// Launches a kernel; each parameter is the address of its value, which is read before it returns.
+    /// Launches a kernel, with parameters that are read before it returns.
     ///
     /// # Errors
-    /// If the backend launches no kernels, the grid exceeds the device's limits, or errors of the device.
+    /// If the backend launches no kernels, the number or a size of the parameters is not the kernel's, the grid exceeds the
+    /// device's limits, or errors of the device.
     ///
     /// # Safety
     /// The function is of the queue's device, the values have the types of its parameters, and the memory that it
@@ -289,7 +291,7 @@ pub unsafe trait DeviceRuntime: Sync {
         queue: Queue,
         function: FunctionId,
         grid: Grid,
-        parameters: &[*const c_void],
+        parameters: &[KernelParameter<'_>],
     ) -> Result<()> {
         _ = (function, grid, parameters);
         Err(Error::not_implemented(format!("the memory of device {} launches no kernels", queue.device))

@@ -12,7 +12,6 @@
 //! Kernels are kept for the life of the process. Must not know graphs.
 
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,7 +20,7 @@ use smallvec::SmallVec;
 
 use super::gather::ElementLoop;
 use super::{Constant, DeviceProgram, Form, constant, geometry, grid};
-use crate::backend::Grid;
+use crate::backend::{Grid, KernelParameter};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::tensor::{Tensor, on_device};
@@ -124,7 +123,8 @@ impl Chain {
         for (word, operand) in geometry[start..].iter_mut().zip(operands) {
             *word = operand.data_ptr().addr() as u64;
         }
-        let parameters: [*const c_void; 2] = [self.constants.as_ptr().cast(), geometry.as_ptr().cast()];
+        let parameters =
+            [KernelParameter::within(&self.constants[..]), KernelParameter::within(&geometry[..])];
         let for_each = |visit: &mut dyn FnMut(&Tensor)| operands.iter().for_each(|operand| visit(operand));
         let instance = || format!("OPSMITH_CHAIN(opsmith_kernel, {})", self.form.name());
         on_device(device, for_each, |_| {
@@ -172,7 +172,7 @@ pub(super) unsafe fn run_many(device: Device, chains: &[(&Chain, &[&Tensor])]) -
     words.resize(MANY_BYTES / 8, 0);
     let total: u32 = chains.iter().map(|(chain, _)| chain.grid.blocks[0]).fold(0, u32::saturating_add);
     let grid = Grid { blocks: [total, 1, 1], ..first.grid };
-    let parameters: [*const c_void; 1] = [words.as_ptr().cast()];
+    let parameters = [KernelParameter::within(&words[..])];
     let for_each = |visit: &mut dyn FnMut(&Tensor)| {
         chains.iter().flat_map(|(_, operands)| *operands).for_each(|operand| visit(operand));
     };

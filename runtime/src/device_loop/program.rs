@@ -3,10 +3,9 @@
 //! In: a number and a line of text for each kernel that is wanted. Out: the kernel, compiled at its first launch on a device
 //! and launched in this thread's stream.
 
-use std::ffi::c_void;
 use std::sync::{PoisonError, RwLock};
 
-use crate::backend::{DeviceSource, FunctionId, Grid, Work};
+use crate::backend::{DeviceSource, FunctionId, Grid, KernelParameter, Work};
 use crate::device::Device;
 use crate::error::Result;
 
@@ -48,7 +47,7 @@ impl DeviceProgram {
         number: u32,
         instance: impl FnOnce() -> String,
         grid: Grid,
-        parameters: &[*const c_void],
+        parameters: &[KernelParameter<'_>],
     ) -> Result<()> {
         let work = Work::on(device)?;
         let function = self.function(&work, (device.index, number), instance)?;

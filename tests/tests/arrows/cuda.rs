@@ -26,6 +26,7 @@ pub const TABLE: Table = Table {
         ("movement", &["device", "geometry", "launch", "stream"]),
         ("requests", &["driver", "launch", "libraries", "movement", "stream"]),
         ("capture", &["device", "driver", "launch", "stream"]),
+        ("host_memory", &["capture", "device", "driver", "memory", "staging", "stream"]),
         (
             "backend",
             &[
@@ -33,6 +34,7 @@ pub const TABLE: Table = Table {
                 "compile",
                 "device",
                 "driver",
+                "host_memory",
                 "launch",
                 "marks",
                 "movement",

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Error, Result, Scalar};
 
@@ -249,7 +249,7 @@ impl Launch<'_> {
             format!("OPSMITH_MATRICES(opsmith_kernel, {function}, opsmith::dtype::{})", self.dtype.ident())
         };
         let grid = Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 };
-        let parameters = [std::ptr::from_ref(matrices).cast::<c_void>()];
+        let parameters = [KernelParameter::of(matrices)];
         // SAFETY: the caller's promise; the parameter is that of `matrix.cuh`.
         unsafe { program.launch(self.device, number, instance, grid, &parameters) }
     }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{DType, Device, Error, Result};
 
@@ -298,7 +298,7 @@ impl Channels {
                     .with_help("normalise parts of the input")
             })?;
         let grid = Grid { blocks: [blocks, 1, 1], threads: [x, y, 1], shared: 0 };
-        let parameters = [std::ptr::from_ref(norm).cast::<c_void>()];
+        let parameters = [KernelParameter::of(norm)];
         // SAFETY: the caller's promise; the parameter is that of `channel_norm.cuh`.
         unsafe { PROGRAM.launch(self.device, number, instance, grid, &parameters) }
     }

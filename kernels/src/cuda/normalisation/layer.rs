@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use opsmith_runtime::DeviceProgram;
-use opsmith_runtime::backend::Grid;
+use opsmith_runtime::backend::{Grid, KernelParameter};
 use opsmith_runtime::{DType, Device, DeviceView, DeviceViewMut, Error, Result};
 
 use super::{address_of, factor, output, write};
@@ -216,7 +216,7 @@ impl Rows {
             threads: [shape.threads[0], shape.threads[1], 1],
             shared: 0,
         };
-        let parameters = [std::ptr::from_ref(geometry).cast::<c_void>()];
+        let parameters = [KernelParameter::of(geometry)];
         // SAFETY: the caller's promise; the parameter is that of `layer_norm.cuh`.
         unsafe { PROGRAM.launch(self.device, number, instance, grid, &parameters) }
     }

@@ -54,17 +54,18 @@ pub fn load(
         origin,
         max_threads: attribute(codes::FUNCTION_MAX_THREADS_PER_BLOCK)?,
         shared_bytes: attribute(codes::FUNCTION_SHARED_BYTES)?,
-        parameters: number_of_parameters(context, raw),
+        parameters: sizes_of_parameters(context, raw),
         dynamic_limit: AtomicU32::new(0),
     })
 }
 
-fn number_of_parameters(context: &Context, function: Handle) -> Option<usize> {
+fn sizes_of_parameters(context: &Context, function: Handle) -> Option<Vec<usize>> {
     let information = context.api().cuFuncGetParamInfo?;
-    let (mut offset, mut bytes) = (0, 0);
-    let exists = |index: &usize| {
+    let size = |index: usize| {
+        let (mut offset, mut bytes) = (0, 0);
         // SAFETY: the function is loaded, and results are local variables.
-        unsafe { information(function, *index, &mut offset, &mut bytes) == codes::SUCCESS }
+        let code = unsafe { information(function, index, &mut offset, &mut bytes) };
+        (code == codes::SUCCESS).then_some(bytes)
     };
-    Some((0..).take_while(exists).count())
+    Some((0..).map_while(size).collect())
 }

@@ -71,8 +71,8 @@ pub struct Function {
     pub max_threads: u32,
     /// Bytes of static shared memory of a block.
     pub shared_bytes: u32,
-    /// Number of parameters, if the driver can say it.
-    pub parameters: Option<usize>,
+    /// Sizes of the parameters in bytes, if the driver can say them.
+    pub parameters: Option<Vec<usize>>,
     /// Bytes of dynamic shared memory that were requested of the driver.
     pub dynamic_limit: AtomicU32,
 }

@@ -1,10 +1,9 @@
 //! Times of the host's side of requests, printed; the stand-in's own time is in those that reach the driver.
 
 use std::hint::black_box;
-use std::ptr::from_ref;
 use std::time::Instant;
 
-use opsmith_runtime::backend::{DeviceMemory, DeviceSource, Grid, Work};
+use opsmith_runtime::backend::{DeviceMemory, DeviceSource, Grid, KernelParameter, Work};
 
 use crate::common::{DEVICE, Part, done, runtime};
 
@@ -51,7 +50,9 @@ fn costs() {
         let start = Instant::now();
         for _ in 0..2000 {
             // SAFETY: the kernel has one parameter, an integer.
-            unsafe { runtime().launch(work.queue(), function, grid, &[from_ref(&value).cast()]).unwrap() };
+            unsafe {
+                runtime().launch(work.queue(), function, grid, &[KernelParameter::of(&value)]).unwrap()
+            };
         }
         println!("launch, the stand-in's time included: {:?}", start.elapsed() / 2000);
         work.wait().unwrap();

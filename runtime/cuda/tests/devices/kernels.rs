@@ -1,12 +1,10 @@
 //! Kernels given as source: compilation, the cache, launches, reports.
 
-use std::ffi::c_void;
 use std::fs;
 use std::path::Path;
-use std::ptr::from_ref;
 
 use opsmith_runtime::arith::zero_division;
-use opsmith_runtime::backend::{DeviceMemory, DeviceSource, FunctionId, Grid, Work};
+use opsmith_runtime::backend::{DeviceMemory, DeviceSource, FunctionId, Grid, KernelParameter, Work};
 use opsmith_runtime::{Error, ErrorKind, Result};
 
 use crate::common::{DEVICE, Part, STAND_INS, done, download, empty, runtime, says, start, upload};
@@ -161,11 +159,16 @@ fn grid(blocks: u32, threads: u32) -> Grid {
 }
 
 /// Launches a kernel whose first parameter is the address of memory.
-fn launch(function: FunctionId, grid: Grid, memory: &DeviceMemory, rest: &[*const c_void]) -> Result<()> {
+fn launch(
+    function: FunctionId,
+    grid: Grid,
+    memory: &DeviceMemory,
+    rest: &[KernelParameter<'_>],
+) -> Result<()> {
     let work = Work::on(DEVICE)?;
     work.follow(memory.last_use())?;
     let start = memory.start();
-    let parameters = [&[from_ref(&start).cast()], rest].concat();
+    let parameters = [&[KernelParameter::of(&start)], rest].concat();
     // SAFETY: tests give parameters of the kernel's types, or too many or few of them, which is an error.
     unsafe { work.runtime().launch(work.queue(), function, grid, &parameters)? };
     memory.note_use(&work)
@@ -184,7 +187,7 @@ fn launched() {
     let numbers: Vec<u8> = (0..1000u16).flat_map(|number| f32::from(number).to_ne_bytes()).collect();
     let memory = upload(DEVICE, &numbers);
     let (count, add) = (1000u64, 0.5f32);
-    let rest = [from_ref(&count).cast(), from_ref(&add).cast()];
+    let rest = [KernelParameter::of(&count), KernelParameter::of(&add)];
     for factor in ["2", "3"] {
         launch(scale(&format!("SCALE({factor})")), grid(4, 256), &memory, &rest).unwrap();
     }
@@ -205,7 +208,7 @@ fn launched() {
 fn limits() {
     let memory = upload(DEVICE, &[0; 4096]);
     let (count, add) = (10u64, 0.5f32);
-    let rest = [from_ref(&count).cast(), from_ref(&add).cast()];
+    let rest = [KernelParameter::of(&count), KernelParameter::of(&add)];
     let function = scale("SCALE(2)");
     let name = "scale.cuh (SCALE(2))";
     says(launch(function, grid(1, 1025), &memory, &rest), &[name, "1 to 1024 are possible"]);
@@ -213,6 +216,16 @@ fn limits() {
     let tall = Grid { blocks: [1, 70_000, 1], threads: [32, 1, 1], shared: 0 };
     says(launch(function, tall, &memory, &rest), &[name, "[1, 70000, 1] blocks"]);
     says(launch(function, grid(1, 32), &memory, &rest[..1]), &[name, "2 parameters are given, and it has 3"]);
+    let wide = [rest[0], KernelParameter::of(&1.0f64)];
+    says(
+        launch(function, grid(1, 32), &memory, &wide),
+        &[name, "parameter 2 has 8 bytes, and its own has 4"],
+    );
+    let short = [rest[0], KernelParameter::within(&1u16)];
+    says(
+        launch(function, grid(1, 32), &memory, &short),
+        &[name, "parameter 2 has 2 bytes, and its own has 4"],
+    );
     let large = Grid { shared: 300 << 10, ..grid(1, 32) };
     says(launch(function, large, &memory, &rest), &[name, "307200 bytes of shared memory"]);
     // More than every kernel has, less than the device: it is requested of the driver.
@@ -270,7 +283,7 @@ fn reported_at_once() {
 pub fn compiled() {
     let memory = upload(DEVICE, &4.0f32.to_ne_bytes());
     let (count, add) = (1u64, 0.0f32);
-    launch(scale("SCALE(2)"), grid(1, 1), &memory, &[from_ref(&count).cast(), from_ref(&add).cast()])
+    launch(scale("SCALE(2)"), grid(1, 1), &memory, &[KernelParameter::of(&count), KernelParameter::of(&add)])
         .unwrap();
     assert_eq!(floats(&memory, 1), [8.0]);
 }

@@ -3,14 +3,14 @@
 //! In: a device, or the file of earlier measurements. Out: rates by the device's clock, or by the host's where it has none.
 //! Measured once for a model of device, by the program that uses it: other programs need not find its driver.
 
-use std::ffi::c_void;
 use std::path::{Path, PathBuf};
-use std::ptr::from_ref;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use opsmith_core::DType;
-use opsmith_runtime::backend::{self, DeviceMemory, DeviceSource, Elements, Grid, Mark, Work};
+use opsmith_runtime::backend::{
+    self, DeviceMemory, DeviceSource, Elements, Grid, KernelParameter, Mark, Work,
+};
 use opsmith_runtime::{Device, Result, Scalar, internals};
 use serde::{Deserialize, Serialize};
 
@@ -135,8 +135,8 @@ fn arithmetic(device: Device) -> f64 {
         let (mut blocks, mut rounds) = FIRST;
         loop {
             let grid = Grid { blocks: [blocks, 1, 1], threads: [THREADS, 1, 1], shared: 0 };
-            let parameters: [*const c_void; 3] =
-                [from_ref(&start).cast(), from_ref(&factor).cast(), from_ref(&rounds).cast()];
+            let parameters =
+                [KernelParameter::of(&start), KernelParameter::of(&factor), KernelParameter::of(&rounds)];
             // SAFETY: the parameters are a pointer to a number of the device, a number and an integer, as the kernel has
             // them; the memory is kept until the use that is noted below has passed.
             let time = fastest(&work, || unsafe {

@@ -3,13 +3,13 @@
 //! In: a tensor of the host. Out: its elements in memory that devices access themselves. A copy to a device returns when it is asked
 //! for; a later write of the host to the memory waits for it, and so does the memory's reuse.
 
-use super::{Tensor, observer};
-use crate::autograd::{CustomContext, Saver, custom};
+use super::custom::{CustomContext, Saver, custom};
 use crate::copy;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::storage::Storage;
+use crate::tensor::{Tensor, observer};
 
 impl Tensor {
     /// The elements, row-major, in pinned memory of the host; the tensor itself if it is there already. [`Tensor::to_device`] copies
