@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::simd;
 
 /// Bytes of a cache line.
@@ -57,7 +57,7 @@ pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize) {
 ///
 /// # Safety
 /// As [`store`], at the start of a line.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn store_lines(from: *const u8, to: *mut u8, bytes: usize) {
     use std::arch::x86_64 as x86;
     macro_rules! lines {
@@ -88,7 +88,7 @@ unsafe fn store_lines(from: *const u8, to: *mut u8, bytes: usize) {
 ///
 /// # Safety
 /// As [`store`].
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(not(target_arch = "x86_64"), miri))]
 unsafe fn store_lines(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller's promise.
     unsafe { to.copy_from_nonoverlapping(from, bytes) }
