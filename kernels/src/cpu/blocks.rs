@@ -14,7 +14,6 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("attention::ROWS", attention::ROWS),
     ("by_columns::BLOCK", convolution::BLOCK),
     ("patch::PATCH", convolution::PATCH),
-    ("patch::SIDE", convolution::SIDE),
     ("norm::LANES", distance::norm::LANES),
     ("side_by_side::PLACES", grid::side_by_side::PLACES),
     ("factor::BLOCK", factor::BLOCK),

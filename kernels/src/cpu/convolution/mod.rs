@@ -28,7 +28,7 @@ pub(crate) use columns::Sliding;
 use implicit::Implicit;
 
 pub(super) use by_columns::BLOCK;
-pub(super) use patch::{PATCH, SIDE};
+pub(super) use patch::PATCH;
 
 pub(crate) use unfolding::sliding as check_columns;
 pub use unfolding::{col2im, im2col};

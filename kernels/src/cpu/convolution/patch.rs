@@ -14,8 +14,6 @@ use crate::window::MOST;
 
 /// Elements of a patch, which stays in the second cache.
 pub(in crate::cpu) const PATCH: usize = 1 << 16;
-/// Places and channels of a square that is copied in registers.
-pub(in crate::cpu) const SIDE: usize = 8;
 /// Elements that lie behind a patch, so that whole registers are read from its last place.
 pub(super) const SLACK: usize = 64;
 
@@ -317,47 +315,6 @@ unsafe fn compute_row<T: Element>(
     }
 }
 
-/// Copies `count` places, `step` elements apart, of channels that are neighbours, to a row for each channel, in the compute type;
-/// in squares that stay in registers.
-///
-/// # Safety
-/// As [`compute_row`], of all channels.
-#[inline(always)]
-unsafe fn compute_squares<T: Element<Compute: Arithmetic>>(
-    from: *const T,
-    step: isize,
-    to: *mut T::Compute,
-    [channels, to_channel]: [usize; 2],
-    count: usize,
-) {
-    let (whole, places) = (channels / SIDE * SIDE, count / SIDE * SIDE);
-    // SAFETY: the caller's promise; an array is aligned as its elements are.
-    unsafe {
-        for (channel, place) in (0..whole)
-            .step_by(SIDE)
-            .flat_map(|channel| (0..places).step_by(SIDE).map(move |place| (channel, place)))
-        {
-            let mut square = [[T::Compute::ZERO; SIDE]; SIDE];
-            let corner = from.offset(place as isize * step).add(channel);
-            let lines = (0..SIDE as isize).map(|row| corner.offset(row * step).cast::<[T; SIDE]>());
-            for (row, line) in lines.enumerate() {
-                for (column, element) in line.read().into_iter().enumerate() {
-                    square[column][row] = element.to_compute();
-                }
-            }
-            for (column, line) in square.into_iter().enumerate() {
-                to.add((channel + column) * to_channel + place).cast::<[T::Compute; SIDE]>().write(line);
-            }
-        }
-        for channel in 0..channels {
-            let done = if channel < whole { places } else { 0 };
-            let (from, to) =
-                (from.offset(done as isize * step).add(channel), to.add(channel * to_channel + done));
-            compute_row(from, step, to, 1, count - done);
-        }
-    }
-}
-
 /// The channels of a sample that belong together, with any strides.
 #[derive(Clone, Copy)]
 pub(super) struct Planes<'a, T> {
@@ -398,14 +355,6 @@ impl<'a, T: Element> Planes<'a, T> {
         );
         let start = self.offset + z * of_plane + y * of_row + element * of_column;
         let step = stride * of_column;
-        if (of_channel, place) == (1, 1) && step != 1 {
-            let from = self.view.as_ptr().wrapping_offset(start as isize);
-            let to = target.data[first..].as_mut_ptr();
-            // SAFETY: as below.
-            return unsafe {
-                compute_squares(from, step as isize, to, [self.channels, channel], end - first)
-            };
-        }
         for number in 0..self.channels {
             let to = target.data[number * channel + first * place..].as_mut_ptr();
             let from = self.view.as_ptr().wrapping_offset((start + number as i64 * of_channel) as isize);
