@@ -141,8 +141,8 @@ DEVICE void row_products(const HeadRows<T> &a, u64 first, const HeadRows<T> &b, 
   }
   ROLLED
   for (u64 start = 0; start < a.columns; start += kInner) {
-    load_columns<tiles.kRows>(a, first, start, tiles.left);
-    load_columns<tiles.kAcross>(b, second, start, tiles.right);
+    load_columns<AttentionTiles<C, each>::kRows>(a, first, start, tiles.left);
+    load_columns<AttentionTiles<C, each>::kAcross>(b, second, start, tiles.right);
     __syncthreads();
     const C *left = tiles.left[0] + threadIdx.x / kAlongX * each, *right = tiles.right[0];
     ROLLED
