@@ -150,7 +150,7 @@ class Call:
     def keeps_results(self) -> bool:
         """Whether derivatives are recorded from results. JAX may have narrowed integers among them."""
         definition = self.function.entry.definition
-        return definition.reads is not None and (bool(_jax.config.jax_enable_x64) or all(definition.differentiable_results))
+        return definition.reads is not None and (bool(_jax.config.read("jax_enable_x64")) or all(definition.differentiable_results))
 
     def with_arrays(self, values: Any) -> dict[str, Any]:
         """The arguments by name, with these values in the places of the arrays."""

@@ -107,7 +107,8 @@ def test_every_operator(start):
             outputs.extend(info(name, one.dtype.name, None) for name, one in zip(outs, results))
             arrays.update({prefix + name: array(tensor) for name, tensor in feeds.items()})
             expected.extend((entry.name, one) for one in results)
-    assert len({name for name, _ in expected}) > 20
+    # The others have samples of dtypes or absent items that ONNX has none of.
+    assert len({name for name, _ in expected}) > 10
     found = session(nodes, inputs, outputs).run(None, arrays)
     for one, (name, result) in zip(found, expected):
         assert same(one, result), name
