@@ -134,17 +134,7 @@ pub type Gradient = unsafe extern "C" fn(
     i64,
     *const Outputs,
 ) -> c_int;
-pub type Tangent = unsafe extern "C" fn(
-    *const Operator,
-    *const Value,
-    i64,
-    Tensors,
-    Tensors,
-    i64,
-    *const u8,
-    i64,
-    *const Outputs,
-) -> c_int;
+pub type Tangent = Gradient;
 pub type SecondGradient = unsafe extern "C" fn(
     *const Operator,
     *const Value,
