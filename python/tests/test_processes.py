@@ -70,6 +70,65 @@ def test_an_interrupt_ends_a_loop(loop):
     assert code == -signal.SIGINT and time.monotonic() - sent < 30
 
 
+# Functions that take seconds, with a signal soon after their beginning. A function that ran to its end wrote that down.
+SIGNALED = """
+import time
+class Alarm(Exception): pass
+def alarm(*_): raise Alarm
+signal.signal(signal.SIGALRM, alarm)
+ended = opsmith.zeros([1])
+big = opsmith.ones([600, 600])
+def f(x, ended):
+    for _ in range(400): x = (x @ x) * 0.001
+    ended.add_(x.sum() * 0 + 1)
+    return x
+f = opsmith.Graph.trace(f, big, ended)
+def signaled(call):
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try: call()
+    except Alarm: return True
+    return False
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
+def test_an_interrupt_ends_a_single_call():
+    code, out, errors = run(
+        SIGNALED
+        + """
+print(signaled(lambda: f(big, ended)), ended.item())
+x = opsmith.ones([1_000_000]).requires_grad_()
+y = x
+for _ in range(2000): y = y * 1.0
+y = y.sum()
+print(signaled(lambda: y.backward(retain_graph=True)), x.grad)
+y.backward()
+print(x.grad[0].item())
+signal.signal(signal.SIGALRM, lambda *_: None)
+print(signaled(lambda: f(big, ended)), ended.item())
+"""
+    )
+    assert (code, out) == (0, "True 0.0\nTrue None\n1.0\nFalse 1.0\n"), errors
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
+def test_a_thread_that_waits_for_a_tensor_lets_others_ask_for_signals():
+    code, out, errors = run(
+        SIGNALED
+        + """
+def wait():
+    time.sleep(0.1)
+    ended.add_(10)
+thread = threading.Thread(target=wait)
+thread.start()
+print(signaled(lambda: f(big, ended)))
+thread.join()
+print(ended.item())
+"""
+    )
+    assert (code, out) == (0, "True\n10.0\n"), errors
+
+
 def test_an_interrupt_in_a_hook_comes_out_unchanged():
     code, out, errors = run("""
 w = opsmith.tensor([1.0], requires_grad=True)

@@ -24,6 +24,7 @@ mod device_loop;
 mod device_view;
 mod dispatch;
 pub mod element;
+pub mod embedder;
 pub mod error;
 pub mod facts;
 mod foreign;

@@ -15,6 +15,7 @@ use opsmith_core::Backend;
 use crate::allocator::{self, ALIGNMENT, Block};
 use crate::backend::{Address, DeviceMemory, PinnedMemory, Work};
 use crate::device::Device;
+use crate::embedder;
 use crate::error::{Error, Result};
 use crate::sync::Backoff;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
@@ -301,7 +302,7 @@ impl Storage {
 
     /// Excludes readers and writers until [`Storage::unlock`]; waits for present ones.
     pub(crate) fn lock(&self) {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::with(embedder::sleep);
         while !self.try_write() {
             // A thread that records work of a device cannot wait for it; another may.
             _ = self.finish_reads_of_devices();

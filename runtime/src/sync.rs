@@ -22,16 +22,27 @@ use atomic::{AtomicBool, Ordering};
 /// A wait without notification: first a spin as short as a call of a small kernel, then sleeps of an eighth of the time
 /// waited so far. A wait for a long kernel therefore costs no processor time and ends at most an eighth late; and the
 /// other side, each call of an operator, has no waiters to notify.
-#[derive(Default)]
 pub(crate) struct Backoff {
     turns: u32,
     since: Option<Instant>,
+    sleep: fn(Duration),
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff::with(std::thread::sleep)
+    }
 }
 
 impl Backoff {
     /// Some tens of microseconds.
     const TURNS: u32 = 64;
     const LONGEST: Duration = Duration::from_millis(1);
+
+    /// A wait with this function for its sleeps.
+    pub(crate) fn with(sleep: fn(Duration)) -> Self {
+        Backoff { turns: 0, since: None, sleep }
+    }
 
     /// Waits; each call waits longer than the one before.
     #[cold]
@@ -41,7 +52,7 @@ impl Backoff {
             return yield_now();
         }
         let since = *self.since.get_or_insert_with(Instant::now);
-        std::thread::sleep((since.elapsed() / 8).clamp(Duration::from_micros(1), Backoff::LONGEST));
+        (self.sleep)((since.elapsed() / 8).clamp(Duration::from_micros(1), Backoff::LONGEST));
         // Prevents an overflow in an endless wait.
         self.turns = Backoff::TURNS;
     }

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 
+use opsmith_runtime::embedder::Embedder;
 use opsmith_runtime::error::{Error, ErrorKind, ErrorOperand, ShapeText};
 use pyo3::exceptions;
 use pyo3::prelude::*;
@@ -117,6 +118,19 @@ pub fn carry(error: PyErr) -> Error {
     let message = format!("a Python function raised: {text}");
     RAISED.set(Some((message.clone(), error)));
     Error::new(ErrorKind::Argument, message)
+}
+
+/// Has a long call ask for signals, whose handlers run in the main thread, and lets other threads of Python run where a call waits for
+/// memory that one of them uses.
+pub fn embed() {
+    opsmith_runtime::embedder::set(Embedder {
+        // At the end of the interpreter no handler runs any more.
+        poll: || Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(())).map_err(carry),
+        sleep: |time| {
+            let slept = Python::try_attach(|py| py.detach(|| std::thread::sleep(time)));
+            slept.unwrap_or_else(|| std::thread::sleep(time));
+        },
+    });
 }
 
 /// Forgets a carried exception whose error was dropped.

@@ -62,6 +62,7 @@ pub fn install_with(
 ) -> PyResult<()> {
     // The start method `fork` of `multiprocessing` copies the process while other threads compute.
     opsmith_runtime::fork::keep_usable();
+    errors::embed();
     let library = documentation.library;
     call::set_library(library)?;
     documentation::learn(documentation);

@@ -10,6 +10,7 @@ use opsmith_runtime::{Tensor, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::RwLockExt;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::argument::read_tensors;
@@ -24,8 +25,14 @@ use crate::types::{PyDevice, dtype_object, read_device};
 pub struct PyProgram(RwLock<Program>);
 
 impl PyProgram {
-    fn read(&self) -> RwLockReadGuard<'_, Program> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    /// The program as it is. A thread that waits does not hold the interpreter, which runs of the program ask for signals.
+    fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, Program> {
+        self.0.read_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs the program, without the interpreter.
+    fn with<T: Send>(&self, py: Python<'_>, run: impl FnOnce(&Program) -> T + Send) -> T {
+        py.detach(|| run(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Changes the program when no thread runs it. A thread that waits does not hold the interpreter.
@@ -53,7 +60,7 @@ impl PyProgram {
     #[pyo3(signature = (*inputs))]
     fn __call__(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let inputs = read_tensors(inputs.as_any())?;
-        let found = py.detach(|| self.read().run(&inputs)).or_raise(py)?;
+        let found = self.with(py, |program| program.run(&inputs)).or_raise(py)?;
         outputs(py, found)
     }
 
@@ -61,7 +68,7 @@ impl PyProgram {
     #[pyo3(signature = (*inputs))]
     fn call(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let inputs = read_tensors(inputs.as_any())?;
-        let found = py.detach(|| self.read().call(&inputs)).or_raise(py)?;
+        let found = self.with(py, |program| program.call(&inputs)).or_raise(py)?;
         outputs(py, found)
     }
 
@@ -77,24 +84,24 @@ impl PyProgram {
             let sizes = PyTuple::new(py, sizes)?.into_py_any(py)?;
             Ok((input.name.clone(), dtype_object(py, input.dtype)?.into_any(), sizes))
         };
-        self.read().inputs().iter().map(input).collect()
+        self.read(py).inputs().iter().map(input).collect()
     }
 
     /// The results of a run: name, role (`"result"`, `"loss"` or `"gradient"`), and the parameter or input that a gradient is by.
     #[getter]
-    fn outputs(&self) -> Vec<Output> {
+    fn outputs(&self, py: Python<'_>) -> Vec<Output> {
         let output = |output: opsmith_programs::ProgramOutput| match output.role {
             OutputRole::Result => (output.name, "result", None),
             OutputRole::Loss => (output.name, "loss", None),
             OutputRole::Gradient { of } => (output.name, "gradient", Some(of)),
         };
-        self.read().outputs().into_iter().map(output).collect()
+        self.read(py).outputs().into_iter().map(output).collect()
     }
 
     /// The device of weights, inputs and results.
     #[getter]
-    fn device(&self) -> PyDevice {
-        PyDevice(self.read().device())
+    fn device(&self, py: Python<'_>) -> PyDevice {
+        PyDevice(self.read(py).device())
     }
 
     /// Moves the weights to a device, where the program then runs; returns the program itself.
@@ -118,7 +125,7 @@ impl PyProgram {
     /// The parameters by name, which training changes.
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
-        self.read()
+        self.read(py)
             .parameters()
             .try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
         Ok(all)
@@ -127,31 +134,31 @@ impl PyProgram {
     /// Parameters, buffers and constants by name.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
-        self.read().weights().try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
+        self.read(py).weights().try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
         Ok(all)
     }
 
     /// The version of PyTorch that wrote the program; None if the file does not say it.
     #[getter]
-    fn torch_version(&self) -> Option<String> {
-        self.read().torch_version().map(str::to_owned)
+    fn torch_version(&self, py: Python<'_>) -> Option<String> {
+        self.read(py).torch_version().map(str::to_owned)
     }
 
     /// Finds all mistakes; raises an exception that lists them, or returns a text with the inputs and needs of a run.
-    fn check(&self) -> PyResult<String> {
-        self.read()
+    fn check(&self, py: Python<'_>) -> PyResult<String> {
+        self.read(py)
             .check()
             .map(|checked| checked.to_string())
             .map_err(|errors| PyValueError::new_err(errors.to_string()))
     }
 
     /// The graph of the program, with the weights as they are now.
-    fn graph(&self) -> PyResult<PyGraph> {
-        self.read().graph().map(PyGraph).map_err(|errors| PyValueError::new_err(errors.to_string()))
+    fn graph(&self, py: Python<'_>) -> PyResult<PyGraph> {
+        self.read(py).graph().map(PyGraph).map_err(|errors| PyValueError::new_err(errors.to_string()))
     }
 
-    fn __repr__(&self) -> String {
-        let inputs: Vec<String> = self.read().inputs().iter().map(ToString::to_string).collect();
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let inputs: Vec<String> = self.read(py).inputs().iter().map(ToString::to_string).collect();
         format!("<opsmith.Program of {}>", inputs.join(", "))
     }
 }

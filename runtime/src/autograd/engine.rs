@@ -22,6 +22,7 @@ use super::node::{Edge, Kind, Node};
 use super::queue::{Gradients, Queue, Waiting};
 use super::{anomaly, leaf, mode};
 use crate::dispatch::spans::{self, Span};
+use crate::embedder;
 use crate::error::{Error, Result};
 use crate::library::Roles;
 use crate::op::GradientFormula;
@@ -114,6 +115,7 @@ impl<'g, 'c> Pass<'g, 'c> {
         }
         let mut next = self.queue.pop();
         while let Some(Waiting { node, gradients }) = next {
+            embedder::step()?;
             next = match self.run_node(node, gradients)? {
                 Some(only) => Some(only),
                 None => self.queue.pop(),

@@ -5,6 +5,7 @@
 
 use super::observer;
 use crate::arg::Arg;
+use crate::embedder;
 use crate::error::{Error, Result};
 use crate::scratch::Scratch;
 use crate::storage::Storage;
@@ -121,7 +122,7 @@ impl<'a> Borrows<'a> {
     #[cold]
     #[inline(never)]
     fn wait(&mut self, reads: impl Reads<'a>, writes: &'a [Tensor]) -> Result<()> {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::with(embedder::sleep);
         loop {
             refuse_meta(reads, writes)?;
             for tensor in writes {

@@ -6,6 +6,10 @@ use super::{polynomial, select};
 
 /// Adding this to a number of moderate size rounds it to an integer, which the low bits then hold.
 pub(super) const ROUNDER: f64 = 6_755_399_441_055_744.0;
+/// The rounder with twice the bias of exponents in its low bits.
+const TWICE_BIASED: f64 = ROUNDER + 2046.0;
+/// The rounder with the bias of exponents in its low bits.
+const BIASED: f64 = ROUNDER + 1023.0;
 /// ln 2 with zeros at the end, so that products with exponents are exact.
 const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
 /// The low bits of ln 2, which [`LN_2_HIGH`] lacks.
@@ -20,7 +24,7 @@ pub fn exp(x: f64) -> f64 {
     // Beyond these the result is infinite or 0 in any case. NaN passes both comparisons.
     let x = select(x > 710.0, 710.0, x);
     let x = select(x < -746.0, -746.0, x);
-    let (exponent, r) = reduced(x);
+    let (rounded, r) = reduced(x, TWICE_BIASED);
     let series = polynomial!(
         r;
         1.0 / 6_227_020_800.0,
@@ -36,23 +40,19 @@ pub fn exp(x: f64) -> f64 {
         1.0 / 6.0,
         0.5
     );
-    let value = (series * r).mul_add(r, r) + 1.0;
-    let half = exponent >> 1;
-    value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
+    let value = (series * r).mul_add(r, r);
+    let first = (rounded >> 1) << 52;
+    let second = (rounded << 52).wrapping_sub(first);
+    let first = f64::from_bits(first);
+    value.mul_add(first, first) * f64::from_bits(second)
 }
 
-/// The integer n and the rest r of x = n ln 2 + r with |r| ≤ ln 2 / 2.
+/// The integer n of x = n ln 2 + r with |r| ≤ ln 2 / 2, as the low bits of n and the rounder, and r.
 #[inline(always)]
-fn reduced(x: f64) -> (i64, f64) {
-    let rounded = x.mul_add(LOG2_E, ROUNDER);
-    let n = rounded - ROUNDER;
-    let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
-    (rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i64, r)
-}
-
-#[inline(always)]
-fn power_of_two(exponent: i64) -> f64 {
-    f64::from_bits((exponent.wrapping_add(1023) << 52) as u64)
+fn reduced(x: f64, rounder: f64) -> (u64, f64) {
+    let rounded = x.mul_add(LOG2_E, rounder);
+    let n = rounded - rounder;
+    (rounded.to_bits(), (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x)))
 }
 
 /// eˣ for results of single precision, within a relative error of 2⁻³²; beyond ±200, e²⁰⁰ or e⁻²⁰⁰.
@@ -60,7 +60,7 @@ fn power_of_two(exponent: i64) -> f64 {
 pub fn exp_of_single(x: f64) -> f64 {
     let x = select(x > 200.0, 200.0, x);
     let x = select(x < -200.0, -200.0, x);
-    let (exponent, r) = reduced(x);
+    let (rounded, r) = reduced(x, BIASED);
     let series = polynomial!(
         r;
         1.0 / 40_320.0,
@@ -73,7 +73,7 @@ pub fn exp_of_single(x: f64) -> f64 {
         1.0,
         1.0
     );
-    series * power_of_two(exponent)
+    series * f64::from_bits(rounded << 52)
 }
 
 /// The natural logarithm.

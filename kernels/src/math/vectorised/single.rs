@@ -6,6 +6,10 @@ use super::{double, polynomial, select};
 
 /// Adding this to a number of moderate size rounds it to an integer, which the low bits then hold.
 const ROUNDER: f32 = 12_582_912.0;
+/// The rounder with twice the bias of exponents in its low bits.
+const TWICE_BIASED: f32 = ROUNDER + 254.0;
+/// The rounder with the bias of exponents in its low bits.
+const BIASED: f32 = ROUNDER + 127.0;
 /// ln 2 with zeros at the end, so that products with exponents are exact.
 const LN_2_HIGH: f32 = f32::from_bits(0x3F31_8000);
 /// The low bits of ln 2, which [`LN_2_HIGH`] lacks.
@@ -16,30 +20,38 @@ const LN_2_LOW: f32 = -2.121_944_4e-4;
 pub fn exp(x: f32) -> f32 {
     let x = select(x > 89.0, 89.0, x);
     let x = select(x < -104.0, -104.0, x);
-    let (value, exponent) = exp_parts(x);
-    let half = exponent >> 1;
-    value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
+    let rounded = x.mul_add(LOG2_E, TWICE_BIASED);
+    scaled(exp_near_zero(rest_of(x, rounded - TWICE_BIASED)), rounded)
+}
+
+/// (1 + value) 2ᵏ, with k in the low bits of a number rounded by [`TWICE_BIASED`]. 2ᵏ are two factors, of which neither overflows nor
+/// vanishes, and the sum is scaled by the first as it is rounded.
+#[inline(always)]
+fn scaled(value: f32, rounded: f32) -> f32 {
+    let bits = rounded.to_bits();
+    let first = (bits >> 1) << 23;
+    let second = (bits << 23).wrapping_sub(first);
+    let first = f32::from_bits(first);
+    value.mul_add(first, first) * f32::from_bits(second)
 }
 
 /// eˣ for x between -87 and 88, where it is a normal number.
 #[inline(always)]
 fn exp_moderate(x: f32) -> f32 {
-    let (value, exponent) = exp_parts(x);
-    value * power_of_two(exponent)
+    let rounded = x.mul_add(LOG2_E, BIASED);
+    let scale = f32::from_bits(rounded.to_bits() << 23);
+    exp_near_zero(rest_of(x, rounded - BIASED)).mul_add(scale, scale)
 }
 
-/// m and an exponent k, where eˣ = 2ᵏ m, and m is between √½ and √2.
-///
-/// Source: Cephes' polynomial for |r| ≤ ln 2 / 2; the rest as [`double::exp`].
+/// r of x = n ln 2 + r.
 #[inline(always)]
-fn exp_parts(x: f32) -> (f32, i32) {
-    let rounded = x.mul_add(LOG2_E, ROUNDER);
-    let n = rounded - ROUNDER;
-    let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
-    (exp_near_zero(r), rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32)
+fn rest_of(x: f32, n: f32) -> f32 {
+    (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x))
 }
 
-/// eʳ for |r| ≤ ln 2 / 2.
+/// eʳ - 1 for |r| ≤ ln 2 / 2.
+///
+/// Source: Cephes' polynomial.
 #[inline(always)]
 fn exp_near_zero(r: f32) -> f32 {
     let series = polynomial!(
@@ -51,7 +63,7 @@ fn exp_near_zero(r: f32) -> f32 {
         1.666_666_5e-1,
         0.5
     );
-    series.mul_add(r * r, r) + 1.0
+    series.mul_add(r * r, r)
 }
 
 /// 2ˣ; exact for integers.
@@ -59,11 +71,8 @@ fn exp_near_zero(r: f32) -> f32 {
 pub fn exp2(x: f32) -> f32 {
     let x = select(x > 129.0, 129.0, x);
     let x = select(x < -151.0, -151.0, x);
-    let rounded = x + ROUNDER;
-    let value = exp_near_zero((x - (rounded - ROUNDER)) * LN_2);
-    let exponent = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32;
-    let half = exponent >> 1;
-    value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
+    let rounded = x + TWICE_BIASED;
+    scaled(exp_near_zero((x - (rounded - TWICE_BIASED)) * LN_2), rounded)
 }
 
 /// The power: 1 for the exponent 0 and the base 1, NaN for a negative base unless the exponent is an integer.
@@ -85,11 +94,6 @@ pub fn pow(base: f32, exponent: f32) -> f32 {
     let value = select(is_negative && is_odd, -value, value);
     let value = select(base < 0.0 && size < f64::INFINITY && !is_integer, f64::NAN, value);
     select(exponent == 0.0 || base == 1.0, 1.0, value) as f32
-}
-
-#[inline(always)]
-fn power_of_two(exponent: i32) -> f32 {
-    f32::from_bits((exponent.wrapping_add(127) << 23) as u32)
 }
 
 /// An exponent k and the logarithm of m, where x = 2ᵏ m and m is between √½ and √2.

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use opsmith_graph::{at_source, untraced};
+use opsmith_runtime::embedder;
 use opsmith_runtime::error::{Error, Result, ShapeText};
+use opsmith_runtime::internals;
 use opsmith_runtime::tensor::Tensor;
 
 use crate::call::Call;
@@ -113,6 +115,13 @@ impl Replay<'_> {
 
     fn nodes(&self, block: &Block) {
         for node in &block.nodes {
+            // A model that is read is only known to be right once all of it is.
+            if !internals::is_tracing()
+                && let Err(error) = embedder::step()
+            {
+                self.errors.borrow_mut().push(error);
+                return;
+            }
             let before = self.errors.borrow().len();
             let label = node.source.clone().unwrap_or_else(|| node.name.clone());
             let made = at_source(&label, || self.node(node));

@@ -13,6 +13,7 @@ mod tiled;
 use std::borrow::Borrow;
 
 use opsmith_runtime::arg::{Arg, Value};
+use opsmith_runtime::embedder;
 use opsmith_runtime::error::{Error, Result, ShapeText};
 use opsmith_runtime::infer::symbolic::Bindings;
 use opsmith_runtime::internals::{
@@ -227,7 +228,10 @@ impl Plan {
 }
 
 fn run_all(steps: &[Step], tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
-    steps.iter().try_for_each(|step| run_step(step, tensors, lists))
+    steps.iter().try_for_each(|step| {
+        embedder::step()?;
+        run_step(step, tensors, lists)
+    })
 }
 
 /// Runs the nodes level by level; those of one level in several threads.
@@ -242,6 +246,7 @@ fn run_levels(
     for &end in levels {
         let together = &steps[start..end];
         start = end;
+        embedder::step()?;
         if let [alone] = together {
             run_step(alone, tensors, lists)?;
             continue;

@@ -21,7 +21,9 @@ use opsmith_runtime::arg::Value;
 use opsmith_runtime::boxed;
 use opsmith_runtime::copy;
 use opsmith_runtime::device::Device;
+use opsmith_runtime::embedder;
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::internals;
 use opsmith_runtime::library::Form;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
@@ -129,6 +131,13 @@ impl<'a> Replay<'a> {
     fn block(&self, block: &Block, inputs: &[Option<Value>], bounds: &Bounds) -> Frame {
         let mut frame = Frame::new(block, inputs, bounds);
         for node in &block.nodes {
+            // A program that is read is only known to be right once all of it is.
+            if !internals::is_tracing()
+                && let Err(error) = embedder::step()
+            {
+                self.errors.borrow_mut().push(error);
+                break;
+            }
             let before = self.errors.borrow().len();
             let (lacking, sizes) = (self.lacking.borrow().is_some(), data_dependent_sizes().len());
             let site = if node.source.place.is_empty() { &node.name } else { &node.source.place };
