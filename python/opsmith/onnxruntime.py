@@ -55,12 +55,15 @@ def _refusal(entry: Entry) -> str | None:
 
 
 def _constant(entry: Entry) -> list[str | None]:
-    """The dtype of each result if it depends on nothing: it is the same for arguments of two dtypes."""
+    """The dtype of each result if it depends on nothing: it is the same for arguments of two dtypes, and for both values of flags."""
     found: list[set[str]] = [set() for _ in entry.results]
     calls = list(itertools.islice(entry.calls(), 1))
-    if not calls or any(kind in ("Bool", "DType", "Scalar") for _, kind, *_ in entry.arguments) or entry.results[0][1] != "Tensor":
+    if not calls or any(kind in ("DType", "Scalar") for _, kind, *_ in entry.arguments) or entry.results[0][1] != "Tensor":
         return []
-    for wide in (False, True):
+    positional, named = calls[0]
+    sample = {name: value for (name, *_), value in zip(entry.arguments, positional)} | named
+    flags = [name for name, kind, *_ in entry.arguments if kind == "Bool"]
+    for wide, flag in itertools.product((False, True), [None, *flags]):
 
         def described(value: Any) -> Any:
             if isinstance(value, opsmith.Tensor):
@@ -68,15 +71,16 @@ def _constant(entry: Entry) -> list[str | None]:
                 return ({"float32": "float64", "int64": "int32"}.get(name, name) if wide else name), list(value.shape)
             return [described(item) for item in value] if isinstance(value, (list, tuple)) else value
 
-        positional, named = calls[0]
-        try:
-            given = {name: value for (name, *_), value in zip(entry.arguments, positional)}
-            given = {name: described(value) for name, value in {**given, **named}.items()}
-            results = entry.definition.infer((), given, None)
-        except Exception:  # noqa: BLE001, a sample without this dtype tells nothing
-            return []
-        for dtypes, (dtype, _) in zip(found, results):
-            dtypes.add(dtype.name)
+        for value in (False, True) if flag else (None,):
+            given = {name: described(value) for name, value in sample.items()} | ({flag: value} if flag else {})
+            try:
+                results = entry.definition.infer((), given, None)
+            except Exception:  # noqa: BLE001, the sample is for the other value
+                if flag:
+                    continue
+                return []
+            for dtypes, (dtype, _) in zip(found, results):
+                dtypes.add(dtype.name)
     return [dtypes.pop() if len(dtypes) == 1 and dtypes <= {"bool", "int64"} else None for dtypes in found]
 
 

@@ -208,13 +208,20 @@ unsafe fn inferred(api: Api, op: &'static OpDef, context: *mut OrtShapeInferCont
         };
         (0..count).map(one).collect::<Result<Vec<_>>>()?
     };
-    // A tensor without declared sizes looks like one without dimensions.
-    if known.iter().flatten().any(|known| known.sizes.is_empty()) {
-        return Ok(());
-    }
+    // A tensor without declared sizes looks like one without dimensions. So a shape is only given then if the dtype, which comes with
+    // it, is needed: without it, ONNX Runtime takes that of the last input.
+    let is_open = known.iter().flatten().any(|known| known.sizes.is_empty());
+    let assumed = known.iter().flatten().last().map(|known| known.dtype);
     let attributes = attributes(api, Source::Inference(context), op)?;
-    for (at, found) in infer::infer(op, &attributes, known)?.into_iter().enumerate() {
+    let results = match infer::infer(op, &attributes, known) {
+        Err(_) if is_open => return Ok(()),
+        found => found?,
+    };
+    for (at, found) in results.into_iter().enumerate() {
         let Some(sizes) = found.sizes else { continue };
+        if is_open && assumed == Some(found.dtype) {
+            continue;
+        }
         let numbers: Vec<i64> = sizes.iter().map(|(number, _)| *number).collect();
         let names: Vec<CString> =
             sizes.into_iter().map(|(_, name)| CString::new(name).unwrap_or_default()).collect();
