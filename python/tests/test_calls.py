@@ -89,6 +89,8 @@ def test_an_error_lists_the_overloads_and_why_each_failed():
         (lambda x: opsmith.relu(x, x), TypeError, "at most 1"),
         (lambda x: opsmith.relu(x, zzz=1), TypeError, "no argument `zzz`"),
         (lambda x: opsmith.zeros([-1]), ValueError, "-1"),
+        (lambda x: opsmith.zeros([2], pin_memory=True), ValueError, "pin_memory"),
+        (lambda x: opsmith.ones_like(x, pin_memory=True), ValueError, "pin_memory"),
         (lambda x: opsmith.zeros([2**62, 2**62]), (ValueError, MemoryError), ""),
         (lambda x: opsmith.zeros([2**45]), MemoryError, "no memory"),
         (lambda x: x.requires_grad_().add_(1), RuntimeError, ""),
