@@ -48,8 +48,8 @@ show() {
   (cd "$1" && bin/python -m opsmith.frameworks "$root/examples/frameworks/ops.yaml" softclip)
 }
 
-packages=(numpy pytest mypy)
-shared=("$root/python/tests/test_frameworks.py" "$root/python/tests/test_spec.py")
+packages=(numpy pytest mypy pyright)
+shared=("$root/python/tests/test_frameworks.py" "$root/python/tests/test_spec.py" "$root/python/tests/test_interchange.py")
 tests=("$root/python/tests/test_custom.py" "${shared[@]}")
 for framework in "${frameworks[@]}"; do
   case $framework in
@@ -62,13 +62,14 @@ for framework in "${frameworks[@]}"; do
   esac
   tests+=("$root/python/tests/test_$framework.py")
 done
-if [ ${#tests[@]} -gt 3 ]; then
+if [ ${#tests[@]} -gt 4 ]; then
   install "$environment/main" python3 "${packages[@]}"
   run "$environment/main" "${tests[@]}" "$@"
   show "$environment/main"
   # The package's modules import all of them.
-  if [ ${#tests[@]} -eq 7 ]; then
+  if [ ${#tests[@]} -eq 8 ]; then
     (cd "$environment/main" && PATH="$environment/main/bin:$PATH" bin/python -m mypy --strict -p opsmith)
+    (cd "$environment/main" && bin/python -m pyright --pythonpath bin/python lib/python3*/site-packages/opsmith)
   fi
 fi
 if [[ " ${frameworks[*]} " == *" mindspore "* ]]; then

@@ -17,6 +17,8 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python"
 SUFFIXES = {".py", ".pyi", ".typed"}
+# The largest wheel without kernels for devices, in MiB (25 MB).
+LARGEST = 23.8
 # The modules of the C library and the compiler that every Linux has.
 ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libstdc++.so.6"}
 
@@ -83,7 +85,10 @@ def main() -> None:
             entry = zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0))
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, (0o755 if name.endswith(".so") else 0o644) << 16
             wheel.writestr(entry, content)
-    print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
+    size = path.stat().st_size / 2**20
+    print(f"{path}: {size:.1f} MiB")
+    if size > LARGEST and len(sys.argv) < 4:
+        sys.exit(f"the wheel has more than {LARGEST} MiB: find the crate or dependency that grew, for instance with cargo bloat")
 
 
 if __name__ == "__main__":

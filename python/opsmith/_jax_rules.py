@@ -24,6 +24,7 @@ import operator
 from typing import Any, NamedTuple
 
 import jax as _jax
+import jax.core as _jax_core
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -231,7 +232,7 @@ def _register(kind: str) -> Primitive:
         return list(call.execute(kind, parts, shapes, operands))
 
     def infer(*operands: Any, call: Any, parts: Parts) -> Any:
-        return [_jax.core.ShapedArray(one.shape, one.dtype) for one in _shapes(kind, operands, call, parts)]
+        return [_jax_core.ShapedArray(one.shape, one.dtype) for one in _shapes(kind, operands, call, parts)]
 
     primitive.def_impl(run)
     primitive.def_abstract_eval(infer)

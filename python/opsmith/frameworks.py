@@ -131,7 +131,7 @@ def _torch(sample: Sample) -> Shown:
     inferred = _described((tuple(one.shape), str(one.dtype).removeprefix("torch.")) for one in fakes)
     if sample.gradients is None:
         return runs, inferred, "has none"
-    loss = sum((one * one).sum() for one in results if one.requires_grad)
+    loss: Any = sum((one * one).sum() for one in results if one.requires_grad)
     wanted = [leaves[at] for at in sample.wanted]
     return runs, inferred, sample.check(torch.autograd.grad(loss, wanted, materialize_grads=True), sample.gradients)
 
@@ -199,7 +199,7 @@ def _dtype_of_onnx(text: str) -> str:
 
 
 def _mindspore(sample: Sample) -> Shown:
-    import mindspore
+    import mindspore  # pyright: ignore[reportMissingImports]
     import numpy as np
 
     import opsmith.mindspore as bridge

@@ -118,7 +118,7 @@ class Call:
         for name, value in given.items():
             if kinds[name] == "Tensor" and value is not None:
                 self.places[name] = self._place(value)
-            elif kinds[name] in ("Tensors", "OptionalTensors"):
+            elif value is not None and kinds[name] in ("Tensors", "OptionalTensors"):
                 self.places[name] = [None if one is None else self._place(one) for one in value]
         self.given = {name: None if name in self.places else value for name, value in given.items()}
         self.text = self._encoded()
@@ -250,7 +250,7 @@ class Function:
     def _called(self, call: Call, tensors: Any) -> list[Any]:
         given = call.with_arrays(tensors)
         for name, types in self.accepted.items():
-            one = given.get(name)
+            one: Any = given.get(name)
             # JAX has integers of 32 bits by default.
             if isinstance(one, self.library.Tensor) and one.dtype.name not in types:
                 given[name] = one.to(dtype=types[0])

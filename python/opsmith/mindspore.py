@@ -18,7 +18,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, Callable, Sequence
 
-import mindspore as _mindspore
+import mindspore as _mindspore  # pyright: ignore[reportMissingImports]
 import numpy as _np
 
 import opsmith
