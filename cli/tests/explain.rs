@@ -57,7 +57,7 @@ fn expressions_compositions_and_functions_in_cpp_have_places() {
     opsmith(&["explain", "exp"])
         .assert_parts(&["which code runs\n  expression `exp(self)`\n  at ops/elementary.yaml:"]);
     opsmith(&["explain", "zeros_like"]).assert_parts(&[
-        "inference\n  shape that of `self`\n  dtype `dtype` if it is given, else that of `self`\n",
+        "inference\n  requires !pin_memory.unwrap_or(false)\n  shape that of `self`\n  dtype `dtype` if it is given, else that of `self`\n",
     ]);
     opsmith(&["explain", "cosine_similarity"]).assert_parts(&[
         "which code runs\n  composition `",
