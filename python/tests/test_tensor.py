@@ -62,13 +62,50 @@ def test_unsigned_integers_of_64_bits_keep_their_value():
     assert x.tolist() == array.tolist() and x[1].item() == 2**64 - 1
 
 
+class tensor(np.ndarray):
+    """An array whose text NumPy begins with the name of opsmith's function."""
+
+
+# The guide says how the text of numbers differs from NumPy's: by these options, and in the padding of truth values that all hold.
+TEXT = {"precision": 4, "floatmode": "maxprec_equal", "linewidth": 81}
+
+
+def text_of_numpy(array):
+    """NumPy's own text of an array, with the element type as opsmith has it."""
+    text = repr(array.view(tensor))
+    ends = [text.rfind(end) for end in (", dtype=", ", shape=", ",\n       dtype=", ",\n       shape=") if end in text]
+    shape = f", shape={array.shape}" if array.size == 0 else ""
+    return f"{text[: min(ends, default=-1)]}, dtype={array.dtype}{shape})"
+
+
 def test_text_is_that_of_numpy():
-    array = np.array([[1.0, 2.5], [3.0, -4.0]], dtype=np.float32)
-    x = opsmith.asarray(array)
-    assert repr(x) == "tensor([[ 1.0,  2.5],\n        [ 3.0, -4.0]], dtype=float32)"
-    assert str(opsmith.tensor([True, False])) == str(np.array([True, False])).replace(" False", ", False")
-    assert repr(opsmith.zeros([0, 2])) == "tensor([], dtype=float32, shape=(0, 2))"
+    alike = [
+        1, 2.5, [3, -40, 500], [True, False], [[1, 2], [3, 4]], [1.5, -0.5], [[1.0, 2.0], [-3.0, 40.0]], [[[1]], [[2]]],
+        [math.nan, math.inf, -1.0], [0.0, -0.0], [1e-7, 2e-7], [1e10, 1e11], [1.5 + 2.5j, -3.5 - 0.5j], [1 + 2j], np.arange(2000),
+        np.arange(2000.0).reshape(50, 40) % 7, np.arange(24).reshape(2, 3, 4), [], np.zeros((0, 2)), np.zeros((2, 0), "int8"),
+    ]  # fmt: skip
+    for values in alike:
+        for dtype in ("float32", "float64") if np.asarray(values).dtype == "float64" else (np.asarray(values).dtype,):
+            array = np.asarray(values, dtype=dtype)
+            assert repr(opsmith.asarray(array)) == text_of_numpy(array)
+            assert str(opsmith.asarray(array)) == np.array2string(array, separator=", ")
+    assert repr(opsmith.zeros([0])) == "tensor([], dtype=float32, shape=(0,))"
     assert repr(opsmith.ones([1]).requires_grad_()) == "tensor([1.], dtype=float32, requires_grad=True)"
+
+
+def test_text_differs_from_that_of_numpy_as_the_guide_says():
+    random = np.random.default_rng(0)
+    for dtype in ("int16", "float16", "float32", "float64", "complex64", "complex128"):
+        for shape in ((), (3,), (4, 9), (2, 3, 7), (1500,), (40, 38)):
+            for scale in (1e-6, 1e-3, 1.0, 1e3, 1e6 if dtype != "float16" else 1e2):
+                numbers = random.normal(size=shape) * scale
+                array = np.asarray(numbers + 1j * numbers[..., ::-1] if "complex" in dtype and shape else numbers)
+                array = array.astype("int32").astype(dtype) if dtype == "int16" else array.astype(dtype)
+                with np.printoptions(**TEXT):
+                    expected = text_of_numpy(array)
+                assert repr(opsmith.asarray(array)) == expected
+    assert repr(opsmith.tensor([1.0, 0.25])) == "tensor([1.00, 0.25], dtype=float32)"
+    assert repr(opsmith.tensor([True, True])) == "tensor([True, True], dtype=bool)"
 
 
 def test_operators_of_python_are_those_of_numpy():
