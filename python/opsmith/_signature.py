@@ -10,7 +10,7 @@ __all__ = ["MISSING", "NUMBERS", "Entry", "chosen", "entries", "flattened", "hom
 _TENSORS = ("Tensor", "Tensors", "OptionalTensors")
 
 
-class _Numbers:
+class Numbers:
     """Sizes of a framework that has numbers wherever it infers shapes."""
 
     def hint(self, size: Any) -> None:
@@ -24,7 +24,7 @@ class _Numbers:
         """Conditions of numbers are decided before."""
 
 
-NUMBERS = _Numbers()
+NUMBERS = Numbers()
 
 
 class Entry:
