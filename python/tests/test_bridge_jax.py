@@ -207,6 +207,12 @@ def test_shapes_are_known_without_a_run():
     assert found.shape == (6, 4) and found.dtype == jnp.float32
 
 
+def test_symbolic_sizes_are_refused():
+    struct = jax.ShapeDtypeStruct(jax.export.symbolic_shape("rows, 4"), jnp.float32)
+    with pytest.raises(NotImplementedError, match="`gelu` is called with symbolic sizes\n  help: export the program for sizes that are"):
+        jax.export.export(jax.jit(ops.gelu))(struct)
+
+
 @pytest.mark.parametrize(
     "call, kind, text",
     [
