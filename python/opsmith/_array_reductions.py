@@ -160,7 +160,7 @@ def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: b
     axis, keepdims
         As in `all`.
     correction
-        What is taken from the number of elements, by which squared distances from the mean are divided; 1 for a sample.
+        Squared distances from the mean are divided by the number of elements less this one; 1 for a sample.
 
     Examples
     --------

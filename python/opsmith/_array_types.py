@@ -1,4 +1,4 @@
-"""Element types of the array API: kinds, promotion, limits and what the library offers."""
+"""Element types of the array API: kinds, promotion, limits; and information about the namespace."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def iinfo(type: Union[dtype, Tensor], /) -> IntegerInfo:
 
 
 class NamespaceInfo:
-    """What the namespace offers: devices, element types, and what it can do."""
+    """Information about the namespace: capabilities, devices, element types."""
 
     def capabilities(self) -> dict[str, Any]:
         """Masks as keys and results whose sizes depend on elements are there; dimensions have no bound."""
@@ -285,7 +285,7 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """What the namespace offers.
+    """Information about the namespace: capabilities, devices, element types.
 
     Examples
     --------

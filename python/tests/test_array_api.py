@@ -1,4 +1,4 @@
-"""The namespace of the array API: it has every name of the standard, takes its arguments, and computes what NumPy does."""
+"""The namespace of the array API: it has every name of the standard, takes its arguments, and computes as NumPy does."""
 
 import doctest
 import importlib
@@ -340,7 +340,7 @@ def test_limits_are_those_of_numpy():
     assert xp.finfo(xp.ones(2)).dtype is xp.float32 and xp.iinfo(xp.ones(2, dtype=xp.int8)).bits == 8
 
 
-def test_what_the_namespace_says_of_itself():
+def test_information_about_the_namespace():
     info = xp.__array_namespace_info__()
     expected = np.__array_namespace_info__()
     assert info.capabilities() == {**expected.capabilities(), "max dimensions": None}
