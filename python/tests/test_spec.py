@@ -259,6 +259,29 @@ def test_pytorch(ops):
     assert np.allclose(out.detach(), CLIPPED) and np.allclose(x.grad, SLOPES, atol=1e-6)
 
 
+def test_forms_that_write_in_pytorch(ops):
+    torch = pytest.importorskip("torch")
+    import opsmith.torch
+
+    mine = opsmith.torch.register(["softclip"], library=ops, namespace="loaded_forms")
+    assert mine.names == ["softclip", "softclip_", "softclip.out"]
+    x, out = torch.tensor(SOFTCLIP), torch.empty(len(SOFTCLIP))
+    version = x._version
+    assert mine.softclip.out(x, limit=2.0, out=out) is out and np.allclose(out, CLIPPED)
+    assert mine.softclip_(x, limit=2.0) is x and np.allclose(x, CLIPPED) and x._version == version + 1
+    tracked = torch.tensor(SOFTCLIP, requires_grad=True)
+    mine.softclip_(tracked * 1, limit=2.0).sum().backward()
+    assert np.allclose(tracked.grad, SLOPES, atol=1e-6)
+    for form, given in ((mine.softclip_.default, {}), (mine.softclip.out, {"out": torch.empty(len(SOFTCLIP))})):
+        found = torch.library.opcheck(form, (torch.tensor(SOFTCLIP),), {"limit": 2.0, **given})
+        assert set(found.values()) == {"SUCCESS"}
+    found = torch.compile(lambda x: mine.softclip(x, limit=2.0), fullgraph=True)(torch.tensor(SOFTCLIP))
+    assert np.allclose(found, CLIPPED)
+    # An operator of the package with the same name is another one.
+    with pytest.raises(opsmith.ArgumentError, match="softclip"):
+        mine.softclip.out(x, limit=2.0, out=out, _form=True)
+
+
 def test_jax(ops):
     jax = pytest.importorskip("jax")
     import opsmith.jax
