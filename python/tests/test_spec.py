@@ -277,7 +277,6 @@ def test_forms_that_write_in_pytorch(ops):
         assert set(found.values()) == {"SUCCESS"}
     found = torch.compile(lambda x: mine.softclip(x, limit=2.0), fullgraph=True)(torch.tensor(SOFTCLIP))
     assert np.allclose(found, CLIPPED)
-    # An operator of the package with the same name is another one.
     with pytest.raises(opsmith.ArgumentError, match="softclip"):
         mine.softclip.out(x, limit=2.0, out=out, _form=True)
 
