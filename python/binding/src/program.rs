@@ -175,7 +175,9 @@ impl PyProgram {
     /// Parameters, buffers and constants by name.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
-        self.read(py).weights().try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
+        self.read(py)
+            .weights()
+            .try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
         Ok(all)
     }
 
