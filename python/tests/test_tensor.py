@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -218,3 +220,59 @@ def test_numbers_that_are_not_finite():
     x = opsmith.tensor([math.nan, math.inf, -math.inf])
     assert math.isnan(x.tolist()[0]) and x.tolist()[1:] == [math.inf, -math.inf]
     assert str(x) == "[ nan,  inf, -inf]"
+
+
+def test_results_with_names_are_pickled():
+    x = opsmith.tensor([[1.0, 4.0], [3.0, 2.0]])
+    found = x.max(1)
+    assert type(found).__module__ == "opsmith" and type(found).__name__ == "max"
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(found, protocol))
+        assert type(again) is type(found) and again.indices.tolist() == [1, 0] and again.values.tolist() == [4, 3]
+    assert copy.deepcopy(found).values.tolist() == [4, 3] and type(copy.copy(found)) is type(found)
+    # Overloads share a class, a new process makes its own.
+    text = "import pickle, sys; one = pickle.loads(sys.stdin.buffer.read()); print(type(one).__name__, one.indices.tolist())"
+    made = subprocess.run([sys.executable, "-c", text], input=pickle.dumps(found), stdout=subprocess.PIPE, check=True)
+    assert made.stdout.split(maxsplit=1) == [b"max", b"[1, 0]\n"]
+
+
+def test_a_generator_is_pickled_with_its_place():
+    generator = opsmith.Generator(7)
+    opsmith.randn([3], generator=generator)
+    again = pickle.loads(pickle.dumps(generator))
+    assert again.seed == 7
+    assert opsmith.randn([3], generator=again).tolist() == opsmith.randn([3], generator=generator).tolist()
+
+
+def test_protocols_of_numbers():
+    x = opsmith.tensor([7.25, -7.5])
+    with pytest.raises(TypeError, match="takes no modulus"):
+        pow(x, 2, 3)
+    with pytest.raises(TypeError, match="takes no modulus"):
+        pow(2, x, 3)
+    assert pow(x, 2, None).tolist() == [7.25**2, 7.5**2]
+    with pytest.raises(TypeError, match=r"'\.2f'|\"\.2f\""):
+        format(x, ".2f")
+    assert format(x[0], ".1f") == "7.2" and format(x) == str(x)
+    assert round(x).tolist() == np.round([7.25, -7.5]).tolist() and round(x, 1).tolist() == np.round(np.float32([7.25, -7.5]), 1).tolist()
+    quotient, remainder = divmod(x, 2)
+    assert quotient.tolist() == (x // 2).tolist() == [3, -4] and remainder.tolist() == (x % 2).tolist() == [1.25, 0.5]
+    quotient, remainder = divmod(15, x)
+    assert quotient.tolist() == [2, -2] and remainder.tolist() == [0.5, 0]
+    with pytest.raises(TypeError):
+        divmod(x, "a")
+
+
+def test_integers_of_more_than_64_bits():
+    x = opsmith.tensor([1.0])
+    for call in (lambda: x + 2**100, lambda: opsmith.tensor(2**100), lambda: opsmith.zeros([2**100]), lambda: opsmith.full([2], -(2**100))):
+        with pytest.raises(OverflowError, match="an integer of 101 bits is beyond int64\n  help: "):
+            call()
+    for index in (2**70, -(2**70)):
+        with pytest.raises(IndexError, match="71 bits is out of range"):
+            x[index]
+    largest = opsmith.tensor([[2**63, 2**64 - 1], [0, 1]], dtype="uint64")
+    assert largest.tolist() == [[2**63, 2**64 - 1], [0, 1]] and opsmith.asarray(2**63, dtype="uint64").item() == 2**63
+    for wrong in (2**64, 2**63):
+        with pytest.raises(OverflowError):
+            opsmith.tensor(wrong, dtype="uint64" if wrong == 2**64 else None)

@@ -44,8 +44,13 @@ impl PyTensor {
     }
 
     fn __format__(&self, py: Python<'_>, format: &str) -> PyResult<String> {
-        if format.is_empty() || self.0.dim() > 0 {
+        if format.is_empty() {
             return Ok(self.__str__());
+        }
+        if self.0.dim() > 0 {
+            return Err(PyTypeError::new_err(format!(
+                "the format {format:?} is one of numbers, and the tensor has dimensions\n  help: format its elements, by `tolist()`"
+            )));
         }
         self.item(py)?.bind(py).call_method1("__format__", (format,))?.extract()
     }
