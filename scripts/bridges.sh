@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the folders of `opsmith bridge` for the example crate with some stock operators, builds them, and tests them in the frameworks:
 #   scripts/bridges.sh                    all frameworks that have folders
-#   scripts/bridges.sh torch -k compile   one of them, or several, with pytest's own arguments
+#   scripts/bridges.sh torch -k compile   one of them, or several, with pytest's own arguments; one that cannot be installed is a failure then
 # Needs python3 with venv and pip, a compiler of C++20 and some GB. BRIDGES_ENVIRONMENT names a folder that is kept, so that the next run need
 # not install again; CARGO_PROFILE is cargo's profile of the kernels (default: release). MindSpore needs an older NumPy and Python 3.11, which
 # MINDSPORE_PYTHON names (default: python3.11), and so an environment of its own, in the folder `mindspore` of the other.
@@ -21,16 +21,18 @@ done
 for framework in "${frameworks[@]}"; do
   python=python3 environment=$shared packages=(numpy ninja "${framework/tvm-ffi/apache-tvm-ffi}")
   operators=(transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat _foreach_mul.Scalar)
+  more=(mul.Tensor maximum gt.Tensor where.self clamp exp sum.dim_IntList amax mean.dim cumsum mm layer_norm topk max.dim stack constant_pad_nd roll)
   if [ "$framework" = mindspore ]; then
     python=${MINDSPORE_PYTHON:-python3.11} environment=$shared/mindspore packages=("numpy<2" "mindspore==2.10.*")
   elif [ "$framework" = onnxruntime ]; then
     packages+=(onnx)
-    operators+=(add_reduce mul.Tensor maximum gt.Tensor where.self clamp exp sum.dim_IntList amax mean.dim cumsum mm layer_norm topk max.dim stack
-      constant_pad_nd roll)
+    operators+=(add_reduce)
   fi
+  [ "$framework" = mindspore ] || operators+=("${more[@]}")
   [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
   if ! "$environment/bin/pip" install --quiet --disable-pip-version-check pytest "setuptools>=70.1" "${packages[@]}"; then
     echo "no folder for $framework: pip cannot install ${packages[*]} here"
+    [ ${#chosen[@]} -eq 0 ] || exit 1
     continue
   fi
   folder=$environment/folders/$framework

@@ -51,6 +51,7 @@ show() {
 packages=(numpy pytest mypy pyright)
 shared=("$root/python/tests/test_frameworks.py" "$root/python/tests/test_spec.py" "$root/python/tests/test_interchange.py")
 tests=("$root/python/tests/test_custom.py" "${shared[@]}")
+main=()
 for framework in "${frameworks[@]}"; do
   case $framework in
   mindspore) continue ;;
@@ -60,14 +61,15 @@ for framework in "${frameworks[@]}"; do
   onnxruntime) packages+=(onnxruntime onnx) ;;
   *) packages+=("$framework") ;;
   esac
-  tests+=("$root/python/tests/test_$framework.py")
+  main+=("$framework")
+  tests+=("$root/python/tests/test_$framework"*.py)
 done
-if [ ${#tests[@]} -gt 4 ]; then
+if [ ${#main[@]} -gt 0 ]; then
   install "$environment/main" python3 "${packages[@]}"
   run "$environment/main" "${tests[@]}" "$@"
   show "$environment/main"
   # The package's modules import all of them.
-  if [ ${#tests[@]} -eq 8 ]; then
+  if [ ${#main[@]} -eq 4 ]; then
     (cd "$environment/main" && PATH="$environment/main/bin:$PATH" bin/python -m mypy --strict -p opsmith)
     (cd "$environment/main" && bin/python -m pyright --pythonpath bin/python lib/python3*/site-packages/opsmith)
   fi

@@ -53,6 +53,7 @@ fn a_folder_for_pytorch_has_all_operators_that_it_can_have() {
   setup.py
   pyproject.toml
   opsmith_example_custom_op_torch/__init__.py
+  opsmith_example_custom_op_torch/_batches.py
   README.md
 left out: invert_permutation, because its results are no tensors
 left out: plus, because it is another name of an operator, without a definition of its own
@@ -87,11 +88,11 @@ opsmith-example-custom-op = { path = \"ROOT/examples/custom_op\" }
     let rows = source.split_once("const Row ROWS[] = {\n").unwrap().1.split_once("};").unwrap().0;
     assert_eq!(
         rows,
-        r#"    {"transpose_copy", "Tensor x, int[] perm", "Tensor", nullptr, nullptr, "transpose_copy.out", "transpose_copy.out(Tensor x, int[] perm, *, Tensor(a!) out) -> Tensor(a!)"},
-    {"laplacian", "Tensor self", "Tensor", "laplacian_", "laplacian_(Tensor(a!) self) -> Tensor(a!)", "laplacian.out", "laplacian.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"},
-    {"gaussian", "Tensor self, *, float width=1.0", "Tensor", "gaussian_", "gaussian_(Tensor(a!) self, *, float width=1.0) -> Tensor(a!)", "gaussian.out", "gaussian.out(Tensor self, *, float width=1.0, Tensor(a!) out) -> Tensor(a!)"},
-    {"heat_step", "Tensor self, *, float rate=0.1", "Tensor", nullptr, nullptr, "heat_step.out", "heat_step.out(Tensor self, *, float rate=0.1, Tensor(a!) out) -> Tensor(a!)"},
-    {"add_reduce", "Tensor x, Tensor y, *, int axis=1, bool keep_dim=False", "Tensor", nullptr, nullptr, "add_reduce.out", "add_reduce.out(Tensor x, Tensor y, *, int axis=1, bool keep_dim=False, Tensor(a!) out) -> Tensor(a!)"},
+        r#"    {"transpose_copy", "Tensor x, int[] perm", "Tensor", nullptr, nullptr, "transpose_copy.out", "transpose_copy.out(Tensor x, int[] perm, *, bool? _form=None, Tensor(a!) out) -> Tensor(a!)"},
+    {"laplacian", "Tensor self", "Tensor", "laplacian_", "laplacian_(Tensor(a!) self) -> Tensor(a!)", "laplacian.out", "laplacian.out(Tensor self, *, bool? _form=None, Tensor(a!) out) -> Tensor(a!)"},
+    {"gaussian", "Tensor self, *, float width=1.0", "Tensor", "gaussian_", "gaussian_(Tensor(a!) self, *, float width=1.0) -> Tensor(a!)", "gaussian.out", "gaussian.out(Tensor self, *, float width=1.0, bool? _form=None, Tensor(a!) out) -> Tensor(a!)"},
+    {"heat_step", "Tensor self, *, float rate=0.1", "Tensor", nullptr, nullptr, "heat_step.out", "heat_step.out(Tensor self, *, float rate=0.1, bool? _form=None, Tensor(a!) out) -> Tensor(a!)"},
+    {"add_reduce", "Tensor x, Tensor y, *, int axis=1, bool keep_dim=False", "Tensor", nullptr, nullptr, "add_reduce.out", "add_reduce.out(Tensor x, Tensor y, *, int axis=1, bool keep_dim=False, bool? _form=None, Tensor(a!) out) -> Tensor(a!)"},
 "#
     );
     let again = opsmith(&["bridge", "torch", SPEC, "-o", shown]);
@@ -105,8 +106,8 @@ fn forms_of_pytorch_write_several_results_and_lists() {
     run.assert_parts(&["with 3 operators"]);
     let source = folder.read("src/opsmith_example_custom_op_torch.cpp");
     for part in [
-        "\"sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices) \
-         -> (Tensor(a!) values, Tensor(b!) indices)\"",
+        "\"sort.values(Tensor self, int dim=-1, bool descending=False, *, bool? _form=None, Tensor(a!) values, \
+         Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)\"",
         "\"_foreach_mul_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()\"",
     ] {
         assert!(source.contains(part), "{part}");

@@ -60,10 +60,16 @@ def custom(
         raise ValueError(f"there is no kind of function {func_type!r}\n  help: give the file of a kernel and leave `func_type` out")
     import json
 
-    if reg_info is None:
-        record: Mapping[str, Any] = {"op_name": func.rpartition(":")[2]}
-    else:
-        record = json.loads(reg_info) if isinstance(reg_info, str) else reg_info
+    if not isinstance(func, str):
+        raise TypeError(f"`func` is a `{type(func).__qualname__}`\n  help: give the text FILE:FUNCTION, such as './add.cc:CustomAdd'")
+    record: Any = {"op_name": func.rpartition(":")[2]} if reg_info is None else reg_info
+    if isinstance(record, str):
+        try:
+            record = json.loads(record)
+        except ValueError as error:
+            raise ValueError(f"`reg_info` is no JSON: {error}\n  help: give the record as a dict") from error
+    if not hasattr(record, "get"):
+        raise TypeError(f"`reg_info` is a `{type(record).__qualname__}`\n  help: give a dict, or a text of one in JSON")
     inputs, outputs = record.get("inputs") or [], record.get("outputs") or []
     is_list = any(one.get("paramType") == "dynamic" for one in inputs)
     return _custom_kernel(

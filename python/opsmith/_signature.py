@@ -10,7 +10,7 @@ __all__ = ["MISSING", "NUMBERS", "Entry", "chosen", "entries", "flattened", "hom
 _TENSORS = ("Tensor", "Tensors", "OptionalTensors")
 
 
-class _Numbers:
+class Numbers:
     """Sizes of a framework that has numbers wherever it infers shapes."""
 
     def hint(self, size: Any) -> None:
@@ -24,7 +24,7 @@ class _Numbers:
         """Conditions of numbers are decided before."""
 
 
-NUMBERS = _Numbers()
+NUMBERS = Numbers()
 
 
 class Entry:
@@ -154,7 +154,7 @@ def entries(library: ModuleType) -> list[Entry]:
     """The operators of a module that opsmith made, those of the libraries that it builds on first."""
     module = getattr(library, "_opsmith", library)
     if not hasattr(module, "_definitions"):
-        raise TypeError(f"{library.__name__!r} is no module of operators that opsmith made")
+        raise TypeError(f"{getattr(library, '__name__', library)!r} is no module of operators that opsmith made")
     return [Entry(definition) for definition in module._definitions()]
 
 
@@ -163,6 +163,7 @@ def chosen(library: ModuleType, names: Iterable[Any] | None) -> list[Entry]:
     known = entries(library)
     if names is None:
         return known
+    names = [names] if isinstance(names, str) else names
     found: list[Entry] = []
     for name in names:
         if not isinstance(name, str):
@@ -170,7 +171,11 @@ def chosen(library: ModuleType, names: Iterable[Any] | None) -> list[Entry]:
             continue
         matching = [entry for entry in known if name in (entry.name, entry.base)]
         if not matching:
-            raise LookupError(f"there is no operator {name!r}\n  help: names are those of entries, such as 'add.Tensor' or 'add'")
+            import difflib
+
+            near = difflib.get_close_matches(name, [text for entry in known for text in (entry.base, entry.name)], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise LookupError(f"there is no operator {name!r}{hint}\n  help: names are those of entries, such as 'add.Tensor' or 'add'")
         found.extend(entry for entry in matching if entry not in found)
     return found
 

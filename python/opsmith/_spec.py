@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from ._opsmith import Error, _load_spec
+from ._opsmith import Error, FileError, _load_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterator, Sequence, Union
 
     from ._opsmith import _Definition
+
+
+# The place of functions and definitions in a module of operators: no operator can have this name.
+_STATE = "operators of the spec"
 
 
 class Diagnostic:
@@ -72,12 +76,16 @@ class Operators(ModuleType):
 
     def __init__(self, name: str, functions: Sequence[tuple[str, Callable[..., Any]]], definitions: Sequence[_Definition]) -> None:
         super().__init__(name, f"Operators of the spec {name!r}.")
-        self._names = [name for name, _ in functions]
-        self._own = list(definitions)
+        own = {*dir(type(self)), *self.__dict__}
+        taken = [name for name, _ in functions if name in own]
+        if taken:
+            raise ValueError(f"`{taken[0]}` is a name that each module of operators has itself\n  help: give the operator another name")
+        self.__dict__[_STATE] = dict(functions), list(definitions)
         self.__dict__.update(functions)
 
     def _definitions(self, parents: bool = True) -> list[_Definition]:
-        return self._own
+        definitions: list[_Definition] = self.__dict__[_STATE][1]
+        return definitions
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         # Only what is no attribute comes here.
@@ -85,20 +93,20 @@ class Operators(ModuleType):
         if not name.startswith("_"):
             import difflib
 
-            near = "".join(f"; did you mean {one!r}?" for one in difflib.get_close_matches(name, self._names, 1))
+            near = "".join(f"; did you mean {one!r}?" for one in difflib.get_close_matches(name, list(self), 1))
         raise AttributeError(f"the spec {self.__name__!r} has no operator {name!r}{near}", name=name, obj=self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self.__dict__[_STATE][0])
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.__dict__[_STATE][0])
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self.__dict__[_STATE][0]
 
     def __repr__(self) -> str:
-        return f"<operators of {self.__name__!r}: {', '.join(self._names)}>"
+        return f"<operators of {self.__name__!r}: {', '.join(self)}>"
 
 
 def load_spec(spec: Union[str, os.PathLike[str]], *, name: str = "spec.yaml") -> Operators:
@@ -145,6 +153,10 @@ def load_spec(spec: Union[str, os.PathLike[str]], *, name: str = "spec.yaml") ->
 
     is_text = isinstance(spec, str) and "\n" in spec
     path = name if is_text else os.fspath(spec)
+    if not isinstance(path, str):
+        raise TypeError(f"the spec is a `{type(spec).__qualname__}`\n  help: give a path or a text: `data.decode()`")
+    if not is_text and ": " in path and not os.path.exists(path):
+        raise FileError(f"there is no file {path!r}\n  help: the text of a spec has more than one line, or ends in a line break")
     stem = os.path.splitext(os.path.basename(path))[0]
     package = stem if stem.isidentifier() else "spec"
     functions, definitions, mistakes, count = _load_spec(path, str(spec) if is_text else None, package)

@@ -19,6 +19,11 @@ from ._torch_autograd import KEYS
 # The key of kernels that call operators of PyTorch alone, for every device and for tensors without memory. Their copies count as writes.
 COMPOSITE = ("CompositeExplicitAutograd",)
 
+# An argument of `out` forms alone, which no call gives. PyTorch's compiler Inductor replaces a call by one of the `out` form if both have
+# the same arguments, and writes that call without regard to names and lists, or to several results. With another argument it has no such
+# form. Folders declare it, too (`codegen/tools/src/bridge/torch.rs`).
+NOT_FUNCTIONAL = "bool? _form=None"
+
 
 def inplace_schema(entry: Entry) -> str | None:
     """The signature of the form that writes into the first argument, a tensor or a list of them; None if it has none."""
@@ -48,7 +53,7 @@ def out_schema(entry: Entry) -> str | None:
     separator = ", " if any(keyword for *_, keyword in entry.arguments) else ", *, "
     outs = [f"Tensor({letter}!) {out}" for letter, out in zip("abcdefghijklmnopqrstuvwxyz", out_names(entry))]
     returns = "Tensor(a!)" if len(outs) == 1 else f"({', '.join(outs)})"
-    return f"{name}({entry.parameters}{separator}{', '.join(outs)}) -> {returns}"
+    return f"{name}({entry.parameters}{separator}{NOT_FUNCTIONAL}, {', '.join(outs)}) -> {returns}"
 
 
 def _is_tracked(*args: Any) -> bool:

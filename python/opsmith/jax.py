@@ -29,9 +29,29 @@ import opsmith
 
 from . import _jax_rules as _rules
 from ._opsmith import _Definition, _xla_handler
-from ._signature import NUMBERS, Entry, chosen, home
+from ._signature import Entry, Numbers, chosen, home
 
 __all__ = ["asarray", "call", "operator", "to_jax", "unsupported"]
+
+
+class _Sizes(Numbers):
+    """Sizes of JAX: numbers, and in ``jax.export`` symbols, whose comparisons are exceptions of JAX if constraints do not decide them."""
+
+    def greater(self, a: Any, b: Any) -> Any:
+        """The maximum."""
+        return _jax.core.max_dim(a, b)
+
+    def smaller(self, a: Any, b: Any) -> Any:
+        """The minimum."""
+        return _jax.core.min_dim(a, b)
+
+    def check(self, condition: Any, text: str) -> None:
+        """Refuses sizes for which a condition does not hold."""
+        if not condition:
+            raise ValueError(f"these sizes are not possible for all values of their symbols: needed is {text}")
+
+
+_SIZES = _Sizes()
 
 
 def unsupported(library: ModuleType = opsmith) -> dict[str, str]:
@@ -164,7 +184,7 @@ class Call:
 
     def shapes(self, arrays: Any) -> list[Any]:
         described = [(str(array.dtype), list(array.shape)) for array in arrays]
-        found = self.function.entry.definition.infer((), self.with_arrays(described), NUMBERS)
+        found = self.function.entry.definition.infer((), self.with_arrays(described), _SIZES)
         canonical = _jax.dtypes.canonicalize_dtype
         return [_jax.ShapeDtypeStruct(tuple(sizes), canonical(_jax.numpy.dtype(dtype.name))) for dtype, sizes in found]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import pathlib
 import tempfile
 from types import ModuleType
-from typing import Any, Callable, Iterable
+from typing import Any, Iterable
 
 import torch as _torch
 
@@ -26,6 +26,7 @@ import opsmith
 
 from ._signature import Entry, chosen
 from ._torch_autograd import KEYS, Derivative
+from ._torch_batches import batched
 from ._torch_fake import fake
 from ._torch_forms import define_inplace, define_out
 
@@ -149,27 +150,6 @@ def _define(registration: Registration, entry: Entry) -> None:
     define_out(registration, entry, operator)
 
 
-def batched(operator: Any) -> Callable[..., Any]:
-    """The rule of ``torch.vmap``: a call for each item of the batch."""
-
-    def part(value: Any, dim: Any, index: int) -> Any:
-        if isinstance(value, (list, tuple)):
-            dims = dim if isinstance(dim, (list, tuple)) else [dim] * len(value)
-            return [part(item, one, index) for item, one in zip(value, dims)]
-        return value if dim is None else value.select(dim, index)
-
-    def rule(info: Any, in_dims: Any, *args: Any, **named: Any) -> Any:
-        calls = [
-            operator(*(part(arg, dim, index) for arg, dim in zip(args, in_dims)), **named) for index in range(info.batch_size)
-        ]
-        if isinstance(calls[0], _torch.Tensor):
-            return _torch.stack(calls), 0
-        stacked = [_torch.stack(list(column)) for column in zip(*calls)]
-        return (stacked, [0] * len(stacked)) if isinstance(calls[0], list) else (tuple(stacked), (0,) * len(stacked))
-
-    return rule
-
-
 def asarray(tensor: _torch.Tensor) -> opsmith.Tensor:
     """The elements of a tensor of PyTorch as one of opsmith, in the same memory and outside any graph.
 
@@ -200,9 +180,25 @@ def from_module(
     >>> program = opsmith.torch.from_module(torch.nn.Linear(3, 2), (torch.zeros(4, 3),))
     >>> program(opsmith.ones([4, 3])).shape
     (4, 2)
+
+    Inputs are given by position, or by their names (``program.inputs``). Registered operators may be part of the module if they are the
+    package's own, in the namespace ``opsmith``.
     """
     exported = _torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes)
+    _check_operators(exported)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "program.pt2")
         _torch.export.save(exported, path)
         return opsmith.load(path)
+
+
+def _check_operators(exported: Any) -> None:
+    """Refuses operators of other libraries than the package, which a program would be loaded without."""
+    graphs = [part for part in exported.graph_module.modules() if isinstance(part, _torch.fx.GraphModule)]
+    targets = [node.target for part in graphs for node in part.graph.nodes if isinstance(node.target, _torch._ops.OpOverload)]
+    others = sorted({str(target) for target in targets if target.namespace != "opsmith" and target.namespace in _REGISTERED})
+    if others:
+        raise NotImplementedError(
+            f"the module calls {', '.join(others)}; a program has registered operators of the package alone, in the namespace `opsmith`"
+            "\n  help: write them by operators of PyTorch in the module that is exported"
+        )

@@ -37,6 +37,46 @@ CASES = {
 cases = pytest.mark.parametrize("name", CASES)
 
 
+def layer_norm(x, bias):
+    return (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True) + 1e-5) + bias
+
+
+# Further operators of the package, for values and gradients.
+MORE = {
+    "mul": (lambda x: ops.mul_Tensor(x, x[0]), lambda x: x * x[0]),
+    "maximum": (lambda x: ops.maximum(x, x[0] + 1), lambda x: jnp.maximum(x, x[0] + 1)),
+    "gt": (lambda x: ops.gt_Tensor(x, x[0]), lambda x: x > x[0]),
+    "where": (lambda x: ops.where_self(x > 0, x, x[0]), lambda x: jnp.where(x > 0, x, x[0])),
+    "clamp": (lambda x: ops.clamp(x, min=-0.5), lambda x: jnp.maximum(x, -0.5)),
+    "exp": (ops.exp, jnp.exp),
+    "gelu": (lambda x: ops.gelu(x, approximate="tanh"), jax.nn.gelu),
+    "sum": (lambda x: ops.sum_dim_IntList(x, [0], True), lambda x: x.sum(0, keepdims=True)),
+    "amax": (lambda x: ops.amax(x, [1]), lambda x: x.max(1)),
+    "mean": (lambda x: ops.mean_dim(x, [0, 1]), jnp.mean),
+    "cumsum": (lambda x: ops.cumsum(x, 1), lambda x: jnp.cumsum(x, 1)),
+    "mm": (lambda x: ops.mm(x, x.T), lambda x: x @ x.T),
+    "layer_norm": (lambda x: ops.layer_norm(x, [4], None, x[0]), lambda x: layer_norm(x, x[0])),
+    "topk": (lambda x: ops.topk(x, 2, 1), lambda x: jax.lax.top_k(x, 2)),
+    "max": (lambda x: ops.max_dim(x, 1), lambda x: (x.max(1), x.argmax(1))),
+    "stack": (lambda x: ops.stack([x, x * 2]), lambda x: jnp.stack([x, x * 2])),
+    "pad": (lambda x: ops.constant_pad_nd(x, [1, 2], 0.5), lambda x: jnp.pad(x, ((0, 0), (1, 2)), constant_values=0.5)),
+    "roll": (lambda x: ops.roll(x, [1], [1]), lambda x: jnp.roll(x, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_values_and_gradients_of_operators_of_the_package(name):
+    own, expected = MORE[name]
+    x = example(3, 4)
+    for function in (own, jax.jit(own)):
+        for one, other in zip(results(function(x)), results(expected(x)), strict=True):
+            assert one.dtype == other.dtype and jnp.allclose(one, other, atol=1e-6)
+    if name != "gt":
+        wanted = jax.grad(squares(expected))(x)
+        for transform in (jax.grad, lambda f: jax.jit(jax.grad(f))):
+            assert jnp.allclose(transform(squares(own))(x), wanted, atol=1e-4)
+
+
 def results(found):
     return list(found) if isinstance(found, (tuple, list)) else [found]
 
@@ -165,6 +205,12 @@ def test_programs_have_no_callbacks():
 def test_shapes_are_known_without_a_run():
     found = jax.eval_shape(lambda x: ops.cat([x, ops.gelu(x)], 0), jax.ShapeDtypeStruct((3, 4), jnp.float32))
     assert found.shape == (6, 4) and found.dtype == jnp.float32
+
+
+def test_symbolic_sizes_are_refused():
+    struct = jax.ShapeDtypeStruct(jax.export.symbolic_shape("rows, 4"), jnp.float32)
+    with pytest.raises(NotImplementedError, match="`gelu` is called with symbolic sizes\n  help: export the program for sizes that are"):
+        jax.export.export(jax.jit(ops.gelu))(struct)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ torch = pytest.importorskip("torch")
 package = pytest.importorskip("opsmith_example_custom_op_torch")
 
 ops = package.ops
+# Programs of an earlier build must not come from a cache.
+torch.compiler.config.force_disable_caches = True
 
 
 def example(*shape, dtype=torch.float32, seed=0):
@@ -31,6 +33,22 @@ CASES = {
     "stock expression": (ops.gelu, torch.nn.functional.gelu, lambda x: (x,)),
     "stock composition": (ops.softmax, torch.softmax, lambda x: (x, 1)),
     "broadcast": (ops.add, torch.add, lambda x: (x, x[0])),
+    "mul": (ops.mul, torch.mul, lambda x: (x, x[0])),
+    "maximum": (ops.maximum, torch.maximum, lambda x: (x, x[0])),
+    "where": (ops.where, torch.where, lambda x: (x > 0, x, x[0])),
+    "clamp": (ops.clamp, torch.clamp, lambda x: (x, -0.5)),
+    "exp": (ops.exp, torch.exp, lambda x: (x,)),
+    "sum": (ops.sum, torch.sum, lambda x: (x, [0], True)),
+    "amax": (ops.amax, torch.amax, lambda x: (x, [1])),
+    "mean": (ops.mean, torch.mean, lambda x: (x, [0, 1])),
+    "cumsum": (ops.cumsum, torch.cumsum, lambda x: (x, 1)),
+    "mm": (ops.mm, torch.mm, lambda x: (x, x.t())),
+    "layer_norm": (ops.layer_norm, torch.layer_norm, lambda x: (x, [x.shape[1]], None, x[0])),
+    "topk": (ops.topk, torch.topk, lambda x: (x, 2, 1)),
+    "max": (ops.max, torch.max, lambda x: (x, 1)),
+    "stack": (ops.stack, torch.stack, lambda x: ([x, x * 2],)),
+    "pad": (ops.constant_pad_nd, torch.constant_pad_nd, lambda x: (x, [1, 2], 0.1)),
+    "roll": (ops.roll, torch.roll, lambda x: (x, [1], [1])),
 }
 cases = pytest.mark.parametrize("name", CASES)
 
@@ -95,6 +113,47 @@ def test_compiled_programs_have_no_breaks_and_are_for_all_sizes(name):
             assert torch.equal(one, other)
     if name != "list result":
         assert counter.frame_count == 1
+
+
+def test_the_default_compiler_has_one_program_of_all_operators():
+    def program(x):
+        return [one for own, _, arguments in CASES.values() for one in results(own(*arguments(x)))]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(program, fullgraph=True, dynamic=True)
+    for rows in (3, 5):
+        x = example(rows, 4).requires_grad_()
+        found, wanted = compiled(x), program(x)
+        torch.testing.assert_close(found, wanted)
+        slopes = [torch.autograd.grad(sum(one.pow(2).sum() for one in floats(some)), x)[0] for some in (found, wanted)]
+        torch.testing.assert_close(*slopes)
+
+
+def test_a_result_that_is_no_number_has_no_gradient():
+    x = example(3, 4).requires_grad_()
+    found = ops.gt(x, x[0])
+    assert torch.equal(found, x > x[0]) and not found.requires_grad
+
+
+EMPTY = {
+    "one result": (ops.gelu, torch.nn.functional.gelu),
+    "several results": (lambda x: ops.sort(x, 0), lambda x: torch.sort(x, 0)),
+    "list": (lambda x: ops.cat([x, x]), lambda x: torch.cat([x, x])),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_batch_without_items(name):
+    own, expected = EMPTY[name]
+
+    def same(transform):
+        for one, other in zip(results(transform(own)), results(transform(expected)), strict=True):
+            assert one.shape == other.shape and one.dtype == other.dtype
+
+    same(lambda function: torch.func.vmap(function)(torch.ones(0, 3)))
+    same(lambda function: torch.func.vmap(function, in_dims=1)(torch.ones(3, 0)))
+    same(lambda function: torch.func.vmap(torch.func.vmap(function))(torch.ones(2, 0, 3)))
+    same(lambda function: torch.func.vmap(torch.func.grad(lambda x: results(function(x))[0].sum()))(torch.ones(0, 3)))
 
 
 def test_an_exported_program_has_formulas_as_sizes():
@@ -231,13 +290,13 @@ class TestInPlace:
         for given in (example(3, 4), example(3, 4).requires_grad_() * 1):
             assert set(torch.library.opcheck(overload, (given.detach().clone(), *rest)).values()) == {"SUCCESS"}
         torch._dynamo.reset()
-        compiled = torch.compile(lambda x: own(x * 2, *rest) + 1, fullgraph=True, backend="aot_eager", dynamic=True)
+        compiled = torch.compile(lambda x: own(x * 2, *rest) + 1, fullgraph=True, dynamic=True)
         for rows in (3, 5):
             x = example(rows, 4).requires_grad_()
             found, wanted = compiled(x), expected(x * 2, *rest) + 1
             assert torch.allclose(found, wanted)
             assert torch.allclose(*(torch.autograd.grad(one.pow(2).sum(), x)[0] for one in (found, wanted)), atol=1e-6)
-        mutated = torch.compile(lambda x: own(x, *rest), fullgraph=True, backend="aot_eager")
+        mutated = torch.compile(lambda x: own(x, *rest), fullgraph=True)
         x = example(3, 4)
         other = x.clone()
         mutated(x)
@@ -267,6 +326,8 @@ def test_out(own, expected, arguments):
     assert torch.allclose(own(*arguments(x), out=double).float(), wanted)
     with pytest.raises(TypeError, match="cannot have"):
         own(*arguments(x), out=torch.empty(0, dtype=torch.int64))
+    with pytest.raises(TypeError, match="an argument `_form` that no call gives"):
+        own(*arguments(x), out=torch.empty(0), _form=True)
     aliased = x.clone()
     if wanted.shape == x.shape:
         assert torch.allclose(own(*arguments(aliased), out=aliased), wanted)
@@ -287,7 +348,7 @@ def test_registration_of_out(own, expected, arguments):
     out = torch.empty_like(expected(*arguments(x)))
     assert set(torch.library.opcheck(own, arguments(x), {"out": out}).values()) == {"SUCCESS"}
     torch._dynamo.reset()
-    compiled = torch.compile(lambda x, out: own(*arguments(x), out=out), fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(lambda x, out: own(*arguments(x), out=out), fullgraph=True)
     compiled(x, out)
     assert torch.allclose(out, expected(*arguments(x)))
 

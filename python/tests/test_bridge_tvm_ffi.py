@@ -22,6 +22,14 @@ def softmax(x):
     return powers / powers.sum(1, keepdims=True)
 
 
+def gelu(x):
+    return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def layer_norm(x, bias):
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) + bias
+
+
 def call(name, *args):
     found = package.function(name)(*args)
     return [np.from_dlpack(one) for one in ([found] if isinstance(found, tvm_ffi.Tensor) else found)]
@@ -37,12 +45,47 @@ def call(name, *args):
         ("sort", (1, True), lambda x: [-np.sort(-x, 1), np.argsort(-x, 1)]),
         ("softmax.int", (1, None), lambda x: [softmax(x)]),
         ("softmax.int", (1, "float64"), lambda x: [softmax(x.astype(np.float64))]),
+        ("gelu", ("tanh",), lambda x: [gelu(x).astype(np.float32)]),
+        ("clamp", (-0.5,), lambda x: [np.maximum(x, np.float32(-0.5))]),
+        ("exp", (), lambda x: [np.exp(x)]),
+        ("sum.dim_IntList", ([0], True), lambda x: [x.sum(0, keepdims=True)]),
+        ("amax", ([1],), lambda x: [x.max(1)]),
+        ("mean.dim", ([0, 1], False, "float64"), lambda x: [x.astype(np.float64).mean()]),
+        ("cumsum", (1,), lambda x: [x.cumsum(1)]),
+        ("topk", (2, 1), lambda x: [-np.sort(-x, 1)[:, :2], np.argsort(-x, 1)[:, :2]]),
+        ("max.dim", (1,), lambda x: [x.max(1), x.argmax(1)]),
+        ("constant_pad_nd", ([1, 2], 0.5), lambda x: [np.pad(x, ((0, 0), (1, 2)), constant_values=0.5)]),
+        ("roll", ([1], [1]), lambda x: [np.roll(x, 1, 1)]),
     ],
 )
 def test_values(name, rest, expected):
     x = example(3, 4)
     for one, other in zip(call(name, tvm_ffi.from_dlpack(x), *rest), expected(x), strict=True):
         assert one.dtype == other.dtype and np.allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name, make, expected",
+    [
+        ("add.Tensor", lambda x, y: (x, y, 2), lambda x, y: x + 2 * y),
+        ("mul.Tensor", lambda x, y: (x, y), lambda x, y: x * y),
+        ("maximum", lambda x, y: (x, y), np.maximum),
+        ("gt.Tensor", lambda x, y: (x, y), lambda x, y: x > y),
+        ("where.self", lambda x, y: (x > 0, x, y), lambda x, y: np.where(x > 0, x, y)),
+        ("mm", lambda x, y: (x, x.T.copy()), lambda x, y: x @ x.T),
+        ("layer_norm", lambda x, y: (x, [4], None, y), lambda x, y: layer_norm(x, y)),
+        ("stack", lambda x, y: ([x, x],), lambda x, y: np.stack([x, x])),
+    ],
+)
+def test_values_of_several_tensors(name, make, expected):
+    def own(value):
+        if isinstance(value, list) and isinstance(value[0], np.ndarray):
+            return [own(one) for one in value]
+        return tvm_ffi.from_dlpack(value) if isinstance(value, np.ndarray) else value
+
+    x, y = example(3, 4), example(4)
+    (found,), wanted = call(name, *map(own, make(x, y))), expected(x, y)
+    assert found.dtype == wanted.dtype and np.allclose(found, wanted, atol=1e-6)
 
 
 def test_several_tensors_and_lists_of_them():

@@ -1,5 +1,6 @@
 """Calls of operators: overloads, keywords, conversions, errors, signatures, documentation."""
 
+import fractions
 import inspect
 import pydoc
 import re
@@ -120,6 +121,8 @@ def test_signatures():
     assert str(inspect.signature(opsmith.Tensor.add)) == "(self, /, other, *, alpha=1, out=None)"
     assert str(inspect.signature(opsmith.ones([1]).add)) == "(other, *, alpha=1, out=None)"
     assert str(inspect.signature(opsmith.relu)) == "(input, *, out=None)"
+    profile = "(name='profile', *, shapes=True, memory=True, sites=True, devices=True)"
+    assert str(inspect.signature(opsmith.profile)) == profile
     assert str(inspect.signature(opsmith.sum)) == "(input, dim=None, keepdim=False, *, dtype=None, out=None)"
 
 
@@ -235,3 +238,89 @@ def test_deep_and_odd_arguments_are_errors():
             opsmith.tensor(data)
     while deep:
         deep = deep[0]
+
+
+def unwritable():
+    """Arrays whose memory a tensor cannot have, each with a word of the reason."""
+    read_only = np.zeros(3, np.float32)
+    read_only.flags.writeable = False
+    unaligned = np.zeros(13, np.uint8)[1:].view(np.float32)
+    return [(read_only, "must not be written"), (np.zeros(3, ">f4"), "byte order"), (unaligned, "not aligned")]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_an_array_that_cannot_be_written_is_no_place_of_results(place):
+    x, (array, reason) = opsmith.ones([3]), unwritable()[place]
+    pair = (opsmith.zeros([3]), opsmith.zeros([3], dtype="int64"))
+    calls = {
+        "out": lambda: opsmith.add(x, x, out=array),
+        "input": lambda: opsmith.add_(array, x),
+        "self": lambda: opsmith.call("add_.Tensor", array, x),
+        "out, by a full name": lambda: opsmith.call("add.Tensor", x, x, out=array),
+        "out, of a list": lambda: opsmith.cat([x[:1], x[:2]], out=array),
+        "out, one of two": lambda: opsmith.sort(x, out=[array, pair[1]]),
+        "values": lambda: opsmith.call("sort", x, values=array, indices=pair[1]),
+        "an item of a list": lambda: opsmith._foreach_add_([opsmith.zeros([3]), array], 1),
+    }
+    for name, call in calls.items():
+        with pytest.raises(opsmith.ArgumentError, match="is written, and a tensor cannot have the memory") as caught:
+            call()
+        assert reason in str(caught.value), name
+        assert array.tolist() == [0, 0, 0] and "help: give a tensor, or an array" in str(caught.value), name
+
+
+def test_numbers_and_empty_arrays_are_no_places_of_results():
+    x = opsmith.ones([3])
+    for number in (1.0, 1, True, 1j, np.float32(1), fractions.Fraction(1, 2)):
+        with pytest.raises(opsmith.ArgumentError, match="`input` is written, and .* cannot be"):
+            opsmith.add_(number, 1)
+    with pytest.raises(opsmith.ArgumentError, match="`out` is an array without elements"):
+        opsmith.add(x, x, out=np.zeros(0, np.float32))
+    with pytest.raises(opsmith.ArgumentError, match="no argument `zzz`"):
+        opsmith.relu(x, zzz=1)
+
+
+def test_arrays_are_written_where_a_tensor_can_have_their_memory():
+    x, array = opsmith.ones([3]), np.zeros(3, np.float32)
+    opsmith.add(x, x, out=array)
+    assert array.tolist() == [2, 2, 2]
+    assert opsmith.add_(array, 1) is array and array.tolist() == [3, 3, 3]
+    opsmith.call("mul_.Tensor", array, x * 2)
+    assert array.tolist() == [6, 6, 6]
+    values, indices = np.zeros(2, np.float32), np.zeros(2, np.int64)
+    opsmith.call("sort", opsmith.tensor([2.0, 1.0]), values=values, indices=indices)
+    assert values.tolist() == [1, 2] and indices.tolist() == [1, 0]
+    opsmith._foreach_add_([array, x], 1)
+    assert array.tolist() == [7, 7, 7] and x.tolist() == [2, 2, 2]
+
+
+def test_an_in_place_form_returns_its_argument_given_by_name():
+    x, y = opsmith.ones([2]), opsmith.ones([2])
+    assert opsmith.add_(other=y, input=x) is x and x.tolist() == [2, 2]
+    assert opsmith.add_(other=2, input=x) is x and x.tolist() == [4, 4]
+    assert opsmith.add_(other=np.ones(2, np.float32), input=x) is x and x.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize(
+    "call, kind, texts",
+    [
+        (lambda x: opsmith.zeros(2, dtype="flaot32"), opsmith.ArgumentError, ['"flaot32"', 'did you mean "float32"?', "int64"]),
+        (lambda x: opsmith.zeros(2, dtype="f4"), opsmith.ArgumentError, ['there is no element type "f4"']),
+        (lambda x: x.sum(0, dtype="flaot32"), opsmith.ArgumentError, ['did you mean "float32"?']),
+        (lambda x: opsmith.zeros(2, dtype=object), opsmith.ArgumentError, ['no element type "object"']),
+        (lambda x: opsmith.dtype("flaot32"), opsmith.ArgumentError, ['did you mean "float32"?']),
+        (lambda x: opsmith.zeros(2, device="gpu"), opsmith.AttributeValueError, ['no device "gpu"', '"cuda"']),
+        (lambda x: opsmith.cat([[x, x]]), opsmith.ArgumentError, ["`list` with items of the types `list`", "a list of one level"]),
+        (lambda x: opsmith.cat(x for _ in "ab"), opsmith.ArgumentError, ["`generator`", "make a list"]),
+        (lambda x: opsmith.zeros([opsmith.tensor(3), 2]), opsmith.ArgumentError, ["`Tensor`, `int`"]),
+        (lambda x: opsmith.asarray(b"a"), opsmith.ArgumentError, ["`bytes`", "memoryview(data)"]),
+        (lambda x: opsmith.asarray({1: 2}), opsmith.ArgumentError, ["`dict`", "nested lists of numbers"]),
+        (lambda x: opsmith.tensor([[1, "a"]]), opsmith.ArgumentError, ["`str` is none"]),
+        (lambda x: opsmith.from_dlpack(3), opsmith.ArgumentError, ["a `int` has no `__dlpack__`", "asarray"]),
+        (lambda x: opsmith.vjp(lambda y: {"a": y}, [x], [x]), opsmith.ArgumentError, ["the function returned a `dict`", "values()"]),
+    ],
+)
+def test_errors_say_what_is_wrong_with_a_value(call, kind, texts):
+    with pytest.raises(kind) as caught:
+        call(opsmith.ones([2]))
+    assert all(text in str(caught.value) for text in texts), str(caught.value)

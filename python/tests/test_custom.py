@@ -1,5 +1,6 @@
 """Kernels of files: values, several outputs, attributes, gradients, mistakes; and the same operators in PyTorch."""
 
+import inspect
 import json
 import pathlib
 import shutil
@@ -194,3 +195,31 @@ def test_the_example_of_the_documentation_runs(kernels, monkeypatch):
     pathlib.Path("square.cc").write_text(SOURCE)
     failed, count = doctest.testmod(opsmith._custom)
     assert failed == 0 and count == 3
+
+
+def test_an_operator_has_a_name_and_a_signature(kernels):
+    record = {
+        "op_name": "Scale",
+        "inputs": [{"index": 0, "name": "x"}],
+        "outputs": [{"index": 0, "name": "y"}],
+        "attr": [{"name": "factor", "type": "float"}],
+    }
+    scale = opsmith.custom(f"{kernels}:Scale", lambda x: x, lambda x: x, reg_info=record)
+    assert scale.__name__ == "Scale" and str(inspect.signature(scale)) == "(x, /, factor)"
+    plain = opsmith.custom(f"{kernels}:Square", lambda x: x, lambda x: x)
+    assert str(inspect.signature(plain)) == "(*inputs)"
+
+
+@pytest.mark.parametrize(
+    "given, kind, text",
+    [
+        ({"func": pathlib.Path("a.cc")}, TypeError, "`func` is a `.*Path`"),
+        ({"func": 3}, TypeError, "`func` is a `int`"),
+        ({"func": "a.cc:F", "reg_info": []}, TypeError, "`reg_info` is a `list`"),
+        ({"func": "a.cc:F", "reg_info": "{"}, ValueError, "`reg_info` is no JSON"),
+        ({"func": "a.cc:F", "reg_info": "[]"}, TypeError, "`reg_info` is a `list`"),
+    ],
+)
+def test_wrong_declarations_say_which_argument_it_is(given, kind, text):
+    with pytest.raises(kind, match=text):
+        opsmith.custom(**given)

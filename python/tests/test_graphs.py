@@ -1,6 +1,8 @@
 """Graphs of functions of Python, exported programs, the profiler, files."""
 
+import gc
 import pathlib
+import weakref
 
 import numpy as np
 import pytest
@@ -235,3 +237,85 @@ def test_other_programs_read_the_files(tmp_path):
     assert reader.load_file(tmp_path / "x.safetensors")["x"].tolist() == x.tolist()
     reader.save_file({"y": np.arange(3)}, tmp_path / "y.safetensors")
     assert opsmith.load_file(tmp_path / "y.safetensors")["y"].tolist() == [0, 1, 2]
+
+
+def test_arguments_of_a_decorated_function():
+    runs = []
+
+    @opsmith.graph
+    def model(x, y, scale=None):
+        runs.append(1)
+        return x + y if scale is None else (x + y) * scale
+
+    x = opsmith.ones([2])
+    assert model(np.ones(2, np.float32), [1.0, 2.0]).tolist() == [2, 3]
+    assert model(x, y=x).tolist() == model(y=x, x=x).tolist() == model(x, x).tolist() == [2, 2]
+    assert len(model.graphs) == 1
+    assert model(x, 3.0).tolist() == [4, 4] and model(x, x, scale=x * 5).tolist() == model(x, x, x * 5).tolist() == [10, 10]
+    assert len(model.graphs) == 3
+
+    @opsmith.graph
+    def named(x, *, first=None, second=None):
+        return x - (first if second is None else second * 2)
+
+    assert named(x, second=x).tolist() == [-1, -1] and named(x, first=x).tolist() == [0, 0]
+    for call, texts in (
+        (lambda: model(x, "a"), ["the argument `y` of `model` is a `str`"]),
+        (lambda: model(None, x), ["the argument `x` of `model` is a `NoneType`"]),
+        (lambda: named(x, second={}), ["the argument `second` of `named` is a `dict`"]),
+        (lambda: model(x, x, z=x), ["unexpected keyword argument 'z'"]),
+        (lambda: model(x, x=x, y=x), ["multiple values"]),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert all(text in str(caught.value) for text in texts), str(caught.value)
+
+
+def test_a_decorated_function_that_returns_a_dict():
+    @opsmith.graph
+    def model(x):
+        return {"a": x}
+
+    with pytest.raises(opsmith.ArgumentError, match="the function returned a `dict`.*\n.*values()"):
+        model(opsmith.ones([2]))
+
+
+def test_a_decorated_method():
+    class Model:
+        def __init__(self, weight):
+            self.weight = opsmith.tensor(weight)
+
+        @opsmith.graph
+        def forward(self, x, scale):
+            return x * self.weight * scale
+
+    assert Model([4.0]).forward(opsmith.ones([1]), 2.0).tolist() == [8]
+    one, two = Model([2.0]), Model([3.0])
+    x = opsmith.ones([1])
+    assert one.forward(x, x).tolist() == one.forward(x, scale=x).tolist() == [2] and two.forward(x, x).tolist() == [3]
+    two.weight += 1
+    assert two.forward(x, x).tolist() == [4]
+    assert len(one.forward.graphs) == 1 and isinstance(Model.forward.graphs, dict) and not Model.forward.graphs
+    with pytest.raises(TypeError, match="the argument `scale` of `forward` is a `str`"):
+        one.forward(x, "a")
+    gone = weakref.ref(one)
+    del one
+    gc.collect()
+    assert gone() is None and two.forward(x, x).tolist() == [4] and len(Model.forward._bound) == 1
+
+
+def test_a_graph_writes_into_no_copy_of_an_array():
+    def model(x):
+        return x.add_(1)
+
+    decorated, frozen = opsmith.graph(model), np.zeros(2, np.float32)
+    for run in (decorated, opsmith.Graph.trace(model, opsmith.InputSpec([2]))):
+        array, tensor = np.zeros(2, np.float32), opsmith.zeros([2])
+        run(array), run(tensor)
+        assert array.tolist() == tensor.tolist() == [1, 1]
+        frozen.flags.writeable = False
+        with pytest.raises(opsmith.ArgumentError, match="wrote into its input 0.*\n  help: give a tensor"):
+            run(frozen)
+        assert frozen.tolist() == [0, 0]
+    with pytest.raises(opsmith.ArgumentError, match="a `list` whose memory"):
+        decorated([1.0, 2.0])

@@ -1,5 +1,6 @@
 """Arrays of other libraries: DLPack, buffers, NumPy's protocols; memory is shared, kept alive, and not written if it must not be."""
 
+import array
 import ctypes
 import gc
 import weakref
@@ -231,3 +232,68 @@ def test_floats_of_8_bits_are_stored_and_converted():
         for wrong in (lambda: x + x, lambda: x + 1, lambda: x + opsmith.tensor([1.0])):
             with pytest.raises(opsmith.Error, match=r"to\(float32\)"):
                 wrong()
+
+
+class Known:
+    """An array of a library that knows the version with flags, and gives the one without."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_the_version_without_flags_must_not_be_written_where_the_other_is_known():
+    array = np.arange(3.0)
+    for make in (opsmith.from_dlpack, opsmith.asarray):
+        tensor = make(Known(array))
+        tensor += 1
+        assert tensor.tolist() == [1, 2, 3] and array.tolist() == [0, 1, 2]
+    with pytest.raises(BufferError, match="must not be written"):
+        opsmith.from_dlpack(Known(array), copy=False)
+    for call in (lambda: opsmith.add_(Known(array), 1), lambda: opsmith.add(tensor, 1, out=Known(array))):
+        with pytest.raises(opsmith.ArgumentError, match="must not be written"):
+            call()
+    assert opsmith.add(Known(array), 1).tolist() == [1, 2, 3] and array.tolist() == [0, 1, 2]
+
+
+def test_arrays_of_jax_are_not_written():
+    numpy = pytest.importorskip("jax.numpy")
+    x = numpy.ones(3)
+    for make in (opsmith.from_dlpack, opsmith.asarray):
+        tensor = make(x)
+        tensor += 1
+        assert tensor.tolist() == [2, 2, 2]
+    for call in (lambda: opsmith.add_(x, 1), lambda: opsmith.add(tensor, 1, out=x)):
+        with pytest.raises(opsmith.ArgumentError, match="is written"):
+            call()
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_buffers_without_a_shape_are_shared():
+    data, numbers = bytearray(b"abc"), array.array("d", [1, 2])
+    shared = opsmith.asarray(data)
+    shared += 1
+    assert data == b"bcd" and shared.dtype is opsmith.uint8
+    assert opsmith.asarray(numbers).tolist() == [1, 2] and opsmith.asarray(numbers, copy=False).dtype is opsmith.float64
+    opsmith.mul_(numbers, 2)
+    opsmith.add(opsmith.ones([3], dtype="uint8"), 1, out=data)
+    assert numbers.tolist() == [2, 4] and data == b"\2\2\2"
+    assert opsmith.tensor(memoryview(numbers)).tolist() == [2, 4] and opsmith.add(numbers, 1).tolist() == [3, 5]
+    frozen = memoryview(b"abc")
+    tensor = opsmith.asarray(frozen)
+    tensor += 1
+    assert bytes(frozen) == b"abc" and tensor.tolist() == [98, 99, 100]
+    with pytest.raises(opsmith.ArgumentError, match="must not be written"):
+        opsmith.add_(frozen, 1)
+
+
+def test_unaligned_memory_is_copied_or_refused():
+    unaligned = np.zeros(13, np.uint8)[1:].view(np.float32)
+    assert opsmith.asarray(unaligned).tolist() == [0, 0, 0]
+    with pytest.raises(BufferError, match="not aligned"):
+        opsmith.from_dlpack(unaligned)

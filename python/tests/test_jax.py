@@ -1,6 +1,7 @@
 """The bridge to JAX: values, gradients, `jit` and `vmap` of operators are those of opsmith and of JAX."""
 
 import concurrent.futures
+import re
 import subprocess
 import sys
 
@@ -257,6 +258,56 @@ print(program.call(numpy.array([-2, 0, 3], dtype="float32")).tolist())
 """
     run = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True)
     assert run.stdout.strip() == "[-1.0, 0.0, 3.0]", run.stderr
+
+
+SYMBOLIC = {
+    "gelu": (lambda x: opsmith.jax.call("gelu", x), ["rows, 4"]),
+    "add": (lambda x, y: opsmith.jax.call("add.Tensor", x, y, alpha=2), ["a, b", "b"]),
+    "matmul": (lambda x, y: opsmith.jax.call("matmul", x, y), ["a, b", "b, c"]),
+    "layer_norm": (lambda x: opsmith.jax.call("layer_norm", x, [4]), ["rows, 4"]),
+    "softmax": (lambda x: opsmith.jax.call("softmax.int", x, 1), ["a, b"]),
+    "sum": (lambda x: opsmith.jax.call("sum.dim_IntList", x, [0]), ["a, b"]),
+    "sort": (lambda x: opsmith.jax.call("sort", x, 1)[0], ["a, b"]),
+    "cat": (lambda x, y: opsmith.jax.call("cat", [x, y, x], 0), ["a, c", "b, c"]),
+    "conv2d": (lambda x, w: opsmith.jax.call("conv2d", x, w), ["n, 2, h, w", "3, 2, 3, 3"]),
+}
+SIZES = [
+    {"rows": 3, "a": 2, "b": 3, "c": 4, "n": 1, "h": 5, "w": 6},
+    {"rows": 6, "a": 4, "b": 7, "c": 2, "n": 2, "h": 9, "w": 8},
+]
+
+
+def exported(function, shapes, constraints=None):
+    if constraints is None:
+        constraints = [f"{size} >= 3" for size in "hw" if size in re.findall(r"\w+", " ".join(shapes))]
+    scope = jax.export.SymbolicScope(constraints)
+    structs = [jax.ShapeDtypeStruct(jax.export.symbolic_shape(one, scope=scope), jnp.float32) for one in shapes]
+    checks = [jax.export.DisabledSafetyCheck.custom_call("opsmith_call")]
+    return jax.export.export(jax.jit(function), disabled_checks=checks)(*structs)
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_one_exported_program_serves_all_sizes(name):
+    function, shapes = SYMBOLIC[name]
+    slopes = jax.grad(lambda *args: (function(*args) ** 2).sum(), tuple(range(len(shapes))))
+    programs = [(exported(one, shapes), one) for one in (function, slopes)]
+    for sizes in SIZES:
+        made = np.random.default_rng(0)
+        arrays = [[int(sizes.get(one, one)) for one in shape.split(", ")] for shape in shapes]
+        arrays = [jnp.array(made.standard_normal(shape), jnp.float32) for shape in arrays]
+        for program, one in programs:
+            for found, wanted in zip(jax.tree.leaves(program.call(*arrays)), jax.tree.leaves(one(*arrays)), strict=True):
+                np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+def test_sizes_of_results_are_formulas():
+    cat, pool = SYMBOLIC["cat"], lambda x: opsmith.jax.call("max_pool2d", x, [2, 2])
+    assert str(exported(*cat).out_avals[0].shape) == "(b + 2*a, c)"
+    assert str(exported(pool, ["n, 2, 2*h, 2*w"]).out_avals[0].shape) == "(n, 2, h, w)"
+    with pytest.raises(ValueError, match="do not|not possible"):
+        exported(SYMBOLIC["add"][0], ["a, b", "c"])
+    with pytest.raises(jax.errors.InconclusiveDimensionOperation, match="'h' < '3'"):
+        exported(*SYMBOLIC["conv2d"], constraints=())
 
 
 def test_mistakes_in_elements_are_errors_of_the_program():

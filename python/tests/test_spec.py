@@ -259,6 +259,28 @@ def test_pytorch(ops):
     assert np.allclose(out.detach(), CLIPPED) and np.allclose(x.grad, SLOPES, atol=1e-6)
 
 
+def test_forms_that_write_in_pytorch(ops):
+    torch = pytest.importorskip("torch")
+    import opsmith.torch
+
+    mine = opsmith.torch.register(["softclip"], library=ops, namespace="loaded_forms")
+    assert mine.names == ["softclip", "softclip_", "softclip.out"]
+    x, out = torch.tensor(SOFTCLIP), torch.empty(len(SOFTCLIP))
+    version = x._version
+    assert mine.softclip.out(x, limit=2.0, out=out) is out and np.allclose(out, CLIPPED)
+    assert mine.softclip_(x, limit=2.0) is x and np.allclose(x, CLIPPED) and x._version == version + 1
+    tracked = torch.tensor(SOFTCLIP, requires_grad=True)
+    mine.softclip_(tracked * 1, limit=2.0).sum().backward()
+    assert np.allclose(tracked.grad, SLOPES, atol=1e-6)
+    for form, given in ((mine.softclip_.default, {}), (mine.softclip.out, {"out": torch.empty(len(SOFTCLIP))})):
+        found = torch.library.opcheck(form, (torch.tensor(SOFTCLIP),), {"limit": 2.0, **given})
+        assert set(found.values()) == {"SUCCESS"}
+    found = torch.compile(lambda x: mine.softclip(x, limit=2.0), fullgraph=True)(torch.tensor(SOFTCLIP))
+    assert np.allclose(found, CLIPPED)
+    with pytest.raises(opsmith.ArgumentError, match="softclip"):
+        mine.softclip.out(x, limit=2.0, out=out, _form=True)
+
+
 def test_jax(ops):
     jax = pytest.importorskip("jax")
     import opsmith.jax
@@ -325,3 +347,38 @@ def test_tvm_ffi(ops):
 def test_samples_run(ops):
     result = ops.softclip(between([2, 3], -1.0, 1.0), limit=2.0)
     assert result.shape == (2, 3)
+
+
+def test_names_that_python_reserves_or_a_module_has():
+    entry = "- func: {}(Tensor self) -> Tensor\n  doc: The double.\n  variants: [functional, inplace]\n  pointwise: 2 * self\n"
+    words = ["lambda", "class", "pass", "global", "with", "assert", "print"]
+    ops = opsmith.load_spec("edition: 1\nops:\n" + "".join(map(entry.format, words)))
+    assert list(ops) == sorted(list(ops)) and len(set(ops)) == len(ops) == 14
+    for word in words:
+        name = word if word == "print" else f"{word}_"
+        x = opsmith.ones([2])
+        assert getattr(ops, name)(x).tolist() == [2, 2] and x.tolist() == [1, 1], word
+        assert getattr(ops, f"{name}_")(x) is x and x.tolist() == [2, 2], word
+    # State of the module has no name that an operator can have.
+    ops = opsmith.load_spec("edition: 1\nops:\n" + "".join(map(entry.format, ["_names", "_own"])))
+    assert list(ops) == ["_names", "_names_", "_own", "_own_"] and "_own" in ops and len(ops) == 4
+    assert ops._own(opsmith.ones([1])).tolist() == [2] and len(ops._definitions()) == 2
+    with pytest.raises(ValueError, match="`_definitions` is a name that each module of operators has itself"):
+        opsmith.load_spec("edition: 1\nops:\n" + entry.format("_definitions"))
+
+
+def test_a_spec_that_is_neither_a_path_nor_a_text():
+    with pytest.raises(TypeError, match=r"the spec is a `bytes`\n  help: .*decode"):
+        opsmith.load_spec(b"edition: 1\n")
+    with pytest.raises(TypeError):
+        opsmith.load_spec(3)
+    with pytest.raises(opsmith.FileError, match="there is no file 'edition: 1'\n  help: .*more than one line"):
+        opsmith.load_spec("edition: 1")
+
+
+def test_names_of_operators_that_do_not_exist(ops):
+    from opsmith._signature import chosen
+
+    with pytest.raises(LookupError, match="no operator 'softclipp'; did you mean 'softclip'?"):
+        chosen(ops, ["softclipp"])
+    assert [one.name for one in chosen(ops, "softclip")] == ["softclip"]

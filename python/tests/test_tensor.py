@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -62,13 +64,50 @@ def test_unsigned_integers_of_64_bits_keep_their_value():
     assert x.tolist() == array.tolist() and x[1].item() == 2**64 - 1
 
 
+class tensor(np.ndarray):
+    """An array whose text NumPy begins with the name of opsmith's function."""
+
+
+# The guide says how the text of numbers differs from NumPy's: by these options, and in the padding of truth values that all hold.
+TEXT = {"precision": 4, "floatmode": "maxprec_equal", "linewidth": 81}
+
+
+def text_of_numpy(array):
+    """NumPy's own text of an array, with the element type as opsmith has it."""
+    text = repr(array.view(tensor))
+    ends = [text.rfind(end) for end in (", dtype=", ", shape=", ",\n       dtype=", ",\n       shape=") if end in text]
+    shape = f", shape={array.shape}" if array.size == 0 else ""
+    return f"{text[: min(ends, default=-1)]}, dtype={array.dtype}{shape})"
+
+
 def test_text_is_that_of_numpy():
-    array = np.array([[1.0, 2.5], [3.0, -4.0]], dtype=np.float32)
-    x = opsmith.asarray(array)
-    assert repr(x) == "tensor([[ 1.0,  2.5],\n        [ 3.0, -4.0]], dtype=float32)"
-    assert str(opsmith.tensor([True, False])) == str(np.array([True, False])).replace(" False", ", False")
-    assert repr(opsmith.zeros([0, 2])) == "tensor([], dtype=float32, shape=(0, 2))"
+    alike = [
+        1, 2.5, [3, -40, 500], [True, False], [[1, 2], [3, 4]], [1.5, -0.5], [[1.0, 2.0], [-3.0, 40.0]], [[[1]], [[2]]],
+        [math.nan, math.inf, -1.0], [0.0, -0.0], [1e-7, 2e-7], [1e10, 1e11], [1.5 + 2.5j, -3.5 - 0.5j], [1 + 2j], np.arange(2000),
+        np.arange(2000.0).reshape(50, 40) % 7, np.arange(24).reshape(2, 3, 4), [], np.zeros((0, 2)), np.zeros((2, 0), "int8"),
+    ]  # fmt: skip
+    for values in alike:
+        for dtype in ("float32", "float64") if np.asarray(values).dtype == "float64" else (np.asarray(values).dtype,):
+            array = np.asarray(values, dtype=dtype)
+            assert repr(opsmith.asarray(array)) == text_of_numpy(array)
+            assert str(opsmith.asarray(array)) == np.array2string(array, separator=", ")
+    assert repr(opsmith.zeros([0])) == "tensor([], dtype=float32, shape=(0,))"
     assert repr(opsmith.ones([1]).requires_grad_()) == "tensor([1.], dtype=float32, requires_grad=True)"
+
+
+def test_text_differs_from_that_of_numpy_as_the_guide_says():
+    random = np.random.default_rng(0)
+    for dtype in ("int16", "float16", "float32", "float64", "complex64", "complex128"):
+        for shape in ((), (3,), (4, 9), (2, 3, 7), (1500,), (40, 38)):
+            for scale in (1e-6, 1e-3, 1.0, 1e3, 1e6 if dtype != "float16" else 1e2):
+                numbers = random.normal(size=shape) * scale
+                array = np.asarray(numbers + 1j * numbers[..., ::-1] if "complex" in dtype and shape else numbers)
+                array = array.astype("int32").astype(dtype) if dtype == "int16" else array.astype(dtype)
+                with np.printoptions(**TEXT):
+                    expected = text_of_numpy(array)
+                assert repr(opsmith.asarray(array)) == expected
+    assert repr(opsmith.tensor([1.0, 0.25])) == "tensor([1.00, 0.25], dtype=float32)"
+    assert repr(opsmith.tensor([True, True])) == "tensor([True, True], dtype=bool)"
 
 
 def test_operators_of_python_are_those_of_numpy():
@@ -181,3 +220,59 @@ def test_numbers_that_are_not_finite():
     x = opsmith.tensor([math.nan, math.inf, -math.inf])
     assert math.isnan(x.tolist()[0]) and x.tolist()[1:] == [math.inf, -math.inf]
     assert str(x) == "[ nan,  inf, -inf]"
+
+
+def test_results_with_names_are_pickled():
+    x = opsmith.tensor([[1.0, 4.0], [3.0, 2.0]])
+    found = x.max(1)
+    assert type(found).__module__ == "opsmith" and type(found).__name__ == "max"
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(found, protocol))
+        assert type(again) is type(found) and again.indices.tolist() == [1, 0] and again.values.tolist() == [4, 3]
+    assert copy.deepcopy(found).values.tolist() == [4, 3] and type(copy.copy(found)) is type(found)
+    # Overloads share a class, a new process makes its own.
+    text = "import pickle, sys; one = pickle.loads(sys.stdin.buffer.read()); print(type(one).__name__, one.indices.tolist())"
+    made = subprocess.run([sys.executable, "-c", text], input=pickle.dumps(found), stdout=subprocess.PIPE, check=True)
+    assert made.stdout.split(maxsplit=1) == [b"max", b"[1, 0]\n"]
+
+
+def test_a_generator_is_pickled_with_its_place():
+    generator = opsmith.Generator(7)
+    opsmith.randn([3], generator=generator)
+    again = pickle.loads(pickle.dumps(generator))
+    assert again.seed == 7
+    assert opsmith.randn([3], generator=again).tolist() == opsmith.randn([3], generator=generator).tolist()
+
+
+def test_protocols_of_numbers():
+    x = opsmith.tensor([7.25, -7.5])
+    with pytest.raises(TypeError, match="takes no modulus"):
+        pow(x, 2, 3)
+    with pytest.raises(TypeError, match="takes no modulus"):
+        pow(2, x, 3)
+    assert pow(x, 2, None).tolist() == [7.25**2, 7.5**2]
+    with pytest.raises(TypeError, match=r"'\.2f'|\"\.2f\""):
+        format(x, ".2f")
+    assert format(x[0], ".1f") == "7.2" and format(x) == str(x)
+    assert round(x).tolist() == np.round([7.25, -7.5]).tolist() and round(x, 1).tolist() == np.round(np.float32([7.25, -7.5]), 1).tolist()
+    quotient, remainder = divmod(x, 2)
+    assert quotient.tolist() == (x // 2).tolist() == [3, -4] and remainder.tolist() == (x % 2).tolist() == [1.25, 0.5]
+    quotient, remainder = divmod(15, x)
+    assert quotient.tolist() == [2, -2] and remainder.tolist() == [0.5, 0]
+    with pytest.raises(TypeError):
+        divmod(x, "a")
+
+
+def test_integers_of_more_than_64_bits():
+    x = opsmith.tensor([1.0])
+    for call in (lambda: x + 2**100, lambda: opsmith.tensor(2**100), lambda: opsmith.zeros([2**100]), lambda: opsmith.full([2], -(2**100))):
+        with pytest.raises(OverflowError, match="an integer of 101 bits is beyond int64\n  help: "):
+            call()
+    for index in (2**70, -(2**70)):
+        with pytest.raises(IndexError, match="71 bits is out of range"):
+            x[index]
+    largest = opsmith.tensor([[2**63, 2**64 - 1], [0, 1]], dtype="uint64")
+    assert largest.tolist() == [[2**63, 2**64 - 1], [0, 1]] and opsmith.asarray(2**63, dtype="uint64").item() == 2**63
+    for wrong in (2**64, 2**63):
+        with pytest.raises(OverflowError):
+            opsmith.tensor(wrong, dtype="uint64" if wrong == 2**64 else None)

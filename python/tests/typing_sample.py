@@ -3,6 +3,7 @@
 from typing import Any
 
 import opsmith
+import opsmith.array_api as xp
 from opsmith import Tensor
 
 x: Tensor = opsmith.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
@@ -22,6 +23,12 @@ number: Any = x[0, 0].item()
 size: int = x.size(0)
 shape: tuple[int, ...] = x.size()
 same: Tensor = x == x
+
+columns: Tensor = xp.sum(xp.add(x, 1), axis=0, keepdims=True)
+counts: Tensor = xp.unique_all(columns).counts
+solved: Tensor = xp.linalg.solve(xp.matrix_transpose(x), xp.fft.fftshift(x, axes=1))
+promoted: opsmith.dtype = xp.result_type(x, xp.bool)
+is_number: bool = xp.isdtype(promoted, "numeric")
 
 
 @opsmith.no_grad()

@@ -43,6 +43,25 @@ pub fn call(
 ) -> Result<Vec<Value>> {
     let _site = trace_hook::enter(Location::caller());
     let (op, form) = overload::choose(library, name, args, kwargs)?;
+    of_form(op, form, args, kwargs)
+}
+
+/// Calls a form of an operator, given its definition, of whichever library.
+///
+/// # Errors
+/// If the arguments do not fit, or the operator itself fails.
+#[track_caller]
+pub fn call_form(
+    op: &'static OpDef,
+    form: Form,
+    args: &[Value],
+    kwargs: &[(&str, Value)],
+) -> Result<Vec<Value>> {
+    let _site = trace_hook::enter(Location::caller());
+    of_form(op, form, args, kwargs)
+}
+
+fn of_form(op: &'static OpDef, form: Form, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Vec<Value>> {
     let (outs, kwargs): (Vec<Keyword<'_>>, Vec<Keyword<'_>>) =
         kwargs.iter().partition(|(key, _)| is_out_name(op, key));
     let bound =

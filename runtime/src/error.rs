@@ -230,7 +230,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// Prints a shape as `(2, 3)`, a scalar's as `()`.
+/// Prints a shape as `(2, 3)`, a scalar's as `()`; with `{:#}` a single size as a tuple of one, `(3,)`.
 pub struct ShapeText<'a>(pub &'a [i64]);
 
 impl fmt::Display for ShapeText<'_> {
@@ -242,7 +242,7 @@ impl fmt::Display for ShapeText<'_> {
             }
             write!(f, "{size}")?;
         }
-        f.write_str(")")
+        f.write_str(if f.alternate() && self.0.len() == 1 { ",)" } else { ")" })
     }
 }
 

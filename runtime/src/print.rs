@@ -88,7 +88,7 @@ impl fmt::Debug for Tensor {
         const PREFIX: &str = "tensor(";
         f.write_str(PREFIX)?;
         write_elements(f, self, PREFIX.len())?;
-        write!(f, ", dtype={}, shape={}", self.dtype(), ShapeText(self.shape()))?;
+        write!(f, ", dtype={}, shape={:#}", self.dtype(), ShapeText(self.shape()))?;
         if self.device() != Device::CPU {
             write!(f, ", device={}", self.device())?;
         }

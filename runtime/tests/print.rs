@@ -64,4 +64,6 @@ fn debug_adds_what_is_not_in_the_elements() {
     );
     let empty = Tensor::from_slice(&[0i64; 0], &[2, 0]).unwrap();
     assert_eq!(format!("{empty:?}"), "tensor([], dtype=int64, shape=(2, 0))");
+    let one_size = Tensor::from_slice(&[0i64; 0], &[0]).unwrap();
+    assert_eq!(format!("{one_size:?}"), "tensor([], dtype=int64, shape=(0,))");
 }

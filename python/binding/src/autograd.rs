@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::argument::{read_tensor, read_tensors};
+use crate::argument::{read_results, read_tensor, read_tensors};
 use crate::errors::{OrRaise, carry, forget};
 use crate::result;
 use crate::tensor::PyTensor;
@@ -102,7 +102,7 @@ pub fn call_with(function: &Bound<'_, PyAny>, tensors: &[Tensor]) -> opsmith_run
     let run = || -> PyResult<Vec<Tensor>> {
         let items = tensors.iter().map(|tensor| Py::new(function.py(), PyTensor(tensor.clone())));
         let items = PyTuple::new(function.py(), items.collect::<PyResult<Vec<_>>>()?)?;
-        read_tensors(&function.call1(items)?)
+        read_results(&function.call1(items)?)
     };
     run().map_err(carry)
 }
@@ -258,7 +258,7 @@ fn _custom(
             for (place, tensor) in places.iter().zip(tensors) {
                 all[place + 1] = Py::new(py, PyTensor((*tensor).clone()))?.into_any();
             }
-            let results = read_tensors(&forward.call1(PyTuple::new(py, all)?)?)?;
+            let results = read_results(&forward.call1(PyTuple::new(py, all)?)?)?;
             let save = std::mem::take(&mut context.borrow_mut(py).save);
             save.iter().for_each(|tensor| saver.save(tensor));
             made.0.store(results.len(), Ordering::Relaxed);

@@ -103,6 +103,14 @@ pub unsafe fn exact<'a>(
     (named == 0).then_some(())
 }
 
+/// The object given for the first argument.
+pub fn first(op: &OpDef, given: Given<'_>) -> Option<*mut ffi::PyObject> {
+    match given.positional {
+        0 => by_name(op.schema.args.first()?, given),
+        _ => given.objects.first().copied(),
+    }
+}
+
 /// The object given for an argument by its name.
 fn by_name(def: &ArgDef, given: Given<'_>) -> Option<*mut ffi::PyObject> {
     (given.positional..given.objects.len()).find_map(|position| {

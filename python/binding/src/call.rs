@@ -19,12 +19,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
-use crate::argument;
 use crate::bind::{self, Arguments, Given};
 use crate::errors::{self, OrRaise, raise};
 use crate::graph;
 use crate::result;
 use crate::tensor::PyTensor;
+use crate::values::Reader;
 
 /// The library of the module.
 static LIBRARY: OnceLock<&'static Library> = OnceLock::new();
@@ -135,15 +135,17 @@ impl Overloads {
     unsafe fn convert(&self, py: Python<'_>, given: Given<'_>) -> PyResult<*mut ffi::PyObject> {
         // SAFETY: the objects are valid while the call runs.
         let object = |position: usize| unsafe { Bound::from_borrowed_ptr(py, given.objects[position]) };
+        let mut reader = Reader::new(self.name, &self.candidates);
         let mut args =
-            (0..given.positional).map(|at| argument::read(&object(at))).collect::<PyResult<Vec<_>>>()?;
+            (0..given.positional).map(|at| reader.at(at, &object(at))).collect::<PyResult<Vec<_>>>()?;
         let mut named = Vec::with_capacity(given.objects.len() - given.positional);
         for position in given.positional..given.objects.len() {
             let name = bind::name_at(given.names, position - given.positional).unwrap_or_default();
             let value = object(position);
             // `out=None` is no `out`.
             if name != "out" || !value.is_none() {
-                named.push((self.keyword(name), argument::read(&value)?));
+                let name = self.keyword(name);
+                named.push((name, reader.named(name, &value)?));
             }
         }
         self.pack(&mut args);
@@ -153,6 +155,7 @@ impl Overloads {
             released(py, elements, || boxed::call(self.library, self.name, &args, &named))
         });
         let values = values.or_raise(py)?;
+        reader.check(py)?;
         let given_back = if out { self.out(py, given) } else { self.target(given) };
         if let Some(target) = given_back {
             // SAFETY: an object of the call, of which the caller gets a reference of its own.
@@ -199,7 +202,7 @@ impl Overloads {
     /// The object that an in-place form writes into and returns.
     fn target(&self, given: Given<'_>) -> Option<*mut ffi::PyObject> {
         let (op, form) = self.candidates[0];
-        (form == Form::Inplace && op.inplace_pairs.is_empty()).then(|| given.objects.first().copied())?
+        (form == Form::Inplace && op.inplace_pairs.is_empty()).then(|| bind::first(op, given))?
     }
 
     /// The object given as `out`, if it is a single tensor.
@@ -282,8 +285,8 @@ fn objects(
         Ok(Computed::One(tensor)) => Ok(Py::new(py, PyTensor(tensor))?.into_ptr()),
         Ok(Computed::Written) => {
             debug_assert_eq!(form, Form::Inplace);
-            let target = given.objects[0];
-            // SAFETY: the first object of the call, of which the caller gets a reference of its own.
+            let target = bind::first(op, given).unwrap_or(given.objects[0]);
+            // SAFETY: an object of the call, of which the caller gets a reference of its own.
             unsafe { ffi::Py_INCREF(target) };
             Ok(target)
         }
@@ -336,14 +339,19 @@ fn call_by_name(
     args: &Bound<'_, PyTuple>,
     named: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Py<PyAny>> {
-    let args = args.iter().map(|arg| argument::read(&arg)).collect::<PyResult<Vec<_>>>()?;
+    let candidates = library().candidates(name).or_raise(py)?;
+    let mut reader = Reader::new(name, &candidates);
+    let args = args.iter().enumerate().map(|(at, arg)| reader.at(at, &arg)).collect::<PyResult<Vec<_>>>()?;
     let mut owned: Vec<(String, Value)> = Vec::new();
     for (key, value) in named.into_iter().flatten() {
-        owned.push((key.extract()?, argument::read(&value)?));
+        let key: String = key.extract()?;
+        let value = reader.named(&key, &value)?;
+        owned.push((key, value));
     }
     let named: Vec<(&str, Value)> = owned.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-    let (op, _) = library().candidates(name).or_raise(py)?[0];
-    result::objects(py, op, by_name(py, name, &args, &named)?)
+    let values = by_name(py, name, &args, &named)?;
+    reader.check(py)?;
+    result::objects(py, candidates[0].0, values)
 }
 
 /// Adds the function.

@@ -2,23 +2,52 @@
 //!
 //! In: any of these. Out: a tensor, with a copy of the elements or, where the caller says so, over the array's own memory.
 
+use opsmith_runtime::error::Error;
 use opsmith_runtime::internals::TensorInternals as _;
 use opsmith_runtime::{DType, Device, Element, Scalar, Tensor, Value, with_dtype};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyBytes, PyInt, PyList, PyMemoryView, PyTuple};
 
 use crate::argument;
 use crate::call::tensor_by_name;
 use crate::dlpack;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, raise};
 use crate::tensor::{PyTensor, tensor_of};
 use crate::types::{read_device, read_dtype};
 use crate::{buffer, types};
 
-/// Whether an object is an array of another library: it gives its elements by DLPack or as a buffer with a shape.
+/// Whether an object is an array of another library: it gives its elements by DLPack, as an array of NumPy, or as a buffer.
 pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(object.hasattr("__dlpack__")? || object.hasattr("__array__")? && object.hasattr("shape")?)
+    Ok(object.hasattr("__dlpack__")?
+        || object.hasattr("__array__")? && object.hasattr("shape")?
+        || is_buffer(object))
+}
+
+/// Whether an object has its elements in a buffer, as `bytearray`, `memoryview` and `array.array` have. `bytes` are a text.
+fn is_buffer(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is valid.
+    let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) != 0 };
+    has_buffer && !object.is_instance_of::<PyBytes>()
+}
+
+/// The object that gives an array's memory by DLPack: itself, or an array of NumPy over its buffer.
+fn exporter<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if array.hasattr("__dlpack__")? || !is_buffer(array) {
+        return Ok(array.clone());
+    }
+    let py = array.py();
+    py.import("numpy")?.call_method1("asarray", (py.get_type::<PyMemoryView>().call1((array,))?,))
+}
+
+/// The tensor over an array's memory, which may be written.
+pub fn writable(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let array = exporter(array)?;
+    if !array.hasattr("__dlpack__")? {
+        return Err(PyTypeError::new_err("it gives no memory by `__dlpack__`"));
+    }
+    dlpack::writable(&array)
 }
 
 /// Whether an object is a number of NumPy: it has an array's attributes, and is not one.
@@ -29,13 +58,14 @@ pub fn is_numpy_number(object: &Bound<'_, PyAny>) -> bool {
 
 /// The tensor over an array's memory, or of a copy where the array cannot be shared: it may not be written, or its elements
 /// have no type here or another byte order.
-pub fn shared(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    if object.hasattr("__dlpack__")?
-        && let Ok(tensor) = dlpack::import(object, None, None)
+pub fn shared(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let array = exporter(array)?;
+    if array.hasattr("__dlpack__")?
+        && let Ok(tensor) = dlpack::import(&array, None, None)
     {
         return Ok(tensor);
     }
-    buffer::copied(object)
+    buffer::copied(&array)
 }
 
 /// A tensor with a copy of data.
@@ -73,9 +103,9 @@ fn converted(py: Python<'_>, tensor: Tensor, dtype: Option<DType>, device: Devic
 /// A tensor of nested lists of numbers.
 fn nested(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     let py = data.py();
-    let (mut shape, mut numbers) = (Vec::new(), Vec::new());
-    let mut rows: Vec<Tensor> = Vec::new();
-    gather(data, 0, &mut shape, &mut numbers, &mut rows)?;
+    let mut gathered = Gathered { is_unsigned: dtype == Some(DType::U64), ..Gathered::default() };
+    gathered.gather(data, 0)?;
+    let Gathered { shape, numbers, tensors: rows, .. } = gathered;
     if !rows.is_empty() {
         if !numbers.is_empty() {
             return Err(PyTypeError::new_err(
@@ -110,47 +140,69 @@ fn nested(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
 /// Deepest nesting of lists.
 const DEEPEST: usize = 64;
 
-/// Collects the numbers of nested lists, all of the same lengths, and the tensors among them.
-fn gather(
-    data: &Bound<'_, PyAny>,
-    depth: usize,
-    shape: &mut Vec<i64>,
-    numbers: &mut Vec<Scalar>,
-    tensors: &mut Vec<Tensor>,
-) -> PyResult<()> {
-    let is_list = data.cast::<PyList>().is_ok()
-        || data.cast::<PyTuple>().is_ok()
-        || data.cast::<pyo3::types::PyRange>().is_ok();
-    if !is_list {
-        if depth != shape.len() && !numbers.is_empty() || depth < shape.len() {
-            return Err(ragged(depth));
-        }
-        match argument::read(data)? {
-            Value::Tensor(tensor) => tensors.push(tensor),
-            Value::Bool(value) => numbers.push(Scalar::Bool(value)),
-            Value::Int(value) => numbers.push(Scalar::Int(value)),
-            Value::Float(value) => numbers.push(Scalar::Float(value)),
-            Value::Scalar(value) => numbers.push(value),
-            _ => {
-                return Err(PyTypeError::new_err(format!(
-                    "a tensor has numbers as elements, not {}",
-                    data.repr()?
-                )));
+/// The numbers of nested lists, and the tensors among them.
+#[derive(Default)]
+struct Gathered {
+    shape: Vec<i64>,
+    numbers: Vec<Scalar>,
+    tensors: Vec<Tensor>,
+    /// Whether the elements are of 64 bits without a sign: numbers beyond the signed ones are kept by their bits.
+    is_unsigned: bool,
+}
+
+impl Gathered {
+    /// Collects the numbers of nested lists, all of the same lengths, and the tensors among them.
+    fn gather(&mut self, data: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        let is_list = data.cast::<PyList>().is_ok()
+            || data.cast::<PyTuple>().is_ok()
+            || data.cast::<pyo3::types::PyRange>().is_ok();
+        if !is_list {
+            if depth != self.shape.len() && !self.numbers.is_empty() || depth < self.shape.len() {
+                return Err(ragged(depth));
             }
+            return self.element(data);
         }
-        return Ok(());
+        if depth >= DEEPEST {
+            return Err(PyValueError::new_err(format!("lists are nested more than {DEEPEST} deep")));
+        }
+        let length = data.len()? as i64;
+        match self.shape.get(depth) {
+            Some(known) if *known != length => return Err(ragged(depth)),
+            Some(_) => {}
+            None if self.numbers.is_empty() && self.tensors.is_empty() => self.shape.push(length),
+            None => return Err(ragged(depth)),
+        }
+        data.try_iter()?.try_for_each(|item| self.gather(&item?, depth + 1))
     }
-    if depth >= DEEPEST {
-        return Err(PyValueError::new_err(format!("lists are nested more than {DEEPEST} deep")));
+
+    fn element(&mut self, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        if self.is_unsigned
+            && data.cast::<PyInt>().is_ok()
+            && let Ok(value) = data.extract::<u64>()
+        {
+            self.numbers.push(Scalar::Int(value.cast_signed()));
+            return Ok(());
+        }
+        match argument::attempt(data)? {
+            Some(Value::Tensor(tensor)) => self.tensors.push(tensor),
+            Some(Value::Bool(value)) => self.numbers.push(Scalar::Bool(value)),
+            Some(Value::Int(value)) => self.numbers.push(Scalar::Int(value)),
+            Some(Value::Float(value)) => self.numbers.push(Scalar::Float(value)),
+            Some(Value::Scalar(value)) => self.numbers.push(value),
+            _ => return Err(no_element(data)),
+        }
+        Ok(())
     }
-    let length = data.len()? as i64;
-    match shape.get(depth) {
-        Some(known) if *known != length => return Err(ragged(depth)),
-        Some(_) => {}
-        None if numbers.is_empty() && tensors.is_empty() => shape.push(length),
-        None => return Err(ragged(depth)),
-    }
-    data.try_iter()?.try_for_each(|item| gather(&item?, depth + 1, shape, numbers, tensors))
+}
+
+fn no_element(data: &Bound<'_, PyAny>) -> PyErr {
+    let class = argument::class_name(data);
+    let help = match data.is_instance_of::<PyBytes>() {
+        true => "give `memoryview(data)` for a tensor of the bytes",
+        false => "give a number, nested lists of numbers, a tensor, or an array",
+    };
+    let error = Error::argument(format!("a tensor has numbers as elements, and `{class}` is none"));
+    raise(data.py(), error.with_help(help))
 }
 
 fn ragged(depth: usize) -> PyErr {
@@ -223,7 +275,7 @@ fn make(
 ///
 /// Parameters
 /// ----------
-/// data : number, nested lists of numbers, a tensor, or an array of another library
+/// data : number, nested lists of numbers, a tensor, an array of another library, or an object with a buffer
 /// dtype : dtype, optional
 /// device : device, optional
 /// copy : bool, optional
@@ -248,7 +300,7 @@ fn asarray(
         }
         own.clone()
     } else if is_array(data)? {
-        if copy == Some(false) { dlpack::import(data, None, copy)? } else { shared(data)? }
+        if copy == Some(false) { dlpack::import(&exporter(data)?, None, copy)? } else { shared(data)? }
     } else if copy == Some(false) {
         return Err(PyValueError::new_err(
             "numbers of Python cannot be a tensor without a copy\n  help: leave `copy` out",

@@ -5,6 +5,7 @@
 //! those of `opsmith::aot`.
 
 use opsmith_aot::{AttrValue, BpropContext, Declaration, InferCall, Operator};
+use opsmith_runtime::op::{ArgDef, ArgKind};
 use opsmith_runtime::{DType, Scalar, Tensor, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -12,6 +13,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::argument;
 use crate::bridge::PyDefinition;
+use crate::documentation;
 use crate::errors::{OrRaise, carry, forget};
 use crate::result;
 use crate::tensor::PyTensor;
@@ -179,6 +181,36 @@ impl PyCustom {
     #[getter]
     fn definition(&self) -> PyDefinition {
         PyDefinition(self.0.definition())
+    }
+
+    /// The name of the operator.
+    #[getter]
+    fn __name__(&self) -> &'static str {
+        self.0.definition().name
+    }
+
+    /// The signature as `inspect` shows it: tensors by position, then the attributes that calls give.
+    #[getter]
+    fn __signature__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let inspect = py.import("inspect")?;
+        let class = inspect.getattr("Parameter")?;
+        let args = self.0.definition().schema.args;
+        let is_list = args.iter().any(|def| def.ty.kind == ArgKind::Tensors);
+        let parameter = |def: &ArgDef| {
+            let kind = match (def.ty.kind, def.ty.holds_tensors()) {
+                (ArgKind::Tensors, _) => "VAR_POSITIONAL",
+                (_, true) => "POSITIONAL_ONLY",
+                _ if is_list => "KEYWORD_ONLY",
+                _ => "POSITIONAL_OR_KEYWORD",
+            };
+            let named = PyDict::new(py);
+            if def.ty.optional && kind == "POSITIONAL_ONLY" {
+                named.set_item("default", py.None())?;
+            }
+            class.call((documentation::python_name(def.name), class.getattr(kind)?), Some(&named))
+        };
+        let parameters = args.iter().map(parameter).collect::<PyResult<Vec<_>>>()?;
+        inspect.getattr("Signature")?.call1((parameters,))
     }
 
     /// The signature.

@@ -10,14 +10,16 @@ mod structures;
 
 use std::ffi::CStr;
 
+use opsmith_runtime::error::Error;
 use opsmith_runtime::{Backend, DType, Device, Tensor, Value};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::argument;
 use crate::call::tensor_by_name;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, raise};
 use crate::tensor::PyTensor;
 pub use exported::versioned;
 use exported::{delete_legacy, delete_versioned, legacy};
@@ -170,7 +172,45 @@ impl Drop for Received {
 
 /// A tensor over the memory of an object with `__dlpack__`. Without `copy` it is a copy only if the memory must not be written.
 pub fn import(object: &Bound<'_, PyAny>, device: Option<(i32, i32)>, copy: Option<bool>) -> PyResult<Tensor> {
+    let (shared, flags) = shared(object, device, copy)?;
+    let must_not_write = flags & READ_ONLY != 0;
+    if must_not_write && copy == Some(false) {
+        return Err(must_not_be_written());
+    }
+    if must_not_write || copy == Some(true) && flags & IS_COPIED == 0 {
+        return tensor_by_name(object.py(), "clone", &[Value::Tensor(shared)], &[]);
+    }
+    Ok(shared)
+}
+
+/// A tensor over the memory of an object with `__dlpack__`, which may be written.
+pub fn writable(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    match shared(object, None, None)? {
+        (_, flags) if flags & READ_ONLY != 0 => Err(must_not_be_written()),
+        (_, flags) if flags & IS_COPIED != 0 => {
+            Err(PyBufferError::new_err("its library gives a copy of the elements"))
+        }
+        (shared, _) => Ok(shared),
+    }
+}
+
+fn must_not_be_written() -> PyErr {
+    PyBufferError::new_err(
+        "the memory must not be written, and every tensor can be\n  help: leave `copy` out, or give True",
+    )
+}
+
+/// A tensor over the memory of an object with `__dlpack__`, or of the copy that its library made, and the flags of the structure.
+fn shared<'py>(
+    object: &Bound<'py, PyAny>,
+    device: Option<(i32, i32)>,
+    copy: Option<bool>,
+) -> PyResult<(Tensor, u64)> {
     let py = object.py();
+    if !object.hasattr("__dlpack__")? {
+        let error = Error::argument(format!("a `{}` has no `__dlpack__`", argument::class_name(object)));
+        return Err(raise(py, error.with_help("use `asarray`, which also takes numbers, lists and buffers")));
+    }
     let place: (i32, i32) = match object.getattr("__dlpack_device__") {
         Ok(method) => method.call0()?.extract()?,
         Err(_) => (1, 0),
@@ -181,6 +221,7 @@ pub fn import(object: &Bound<'_, PyAny>, device: Option<(i32, i32)>, copy: Optio
     }
     let first = named.copy()?;
     named.set_item("max_version", VERSION)?;
+    let second = named.copy()?;
     if let Some(device) = device {
         named.set_item("dl_device", device)?;
     }
@@ -188,25 +229,24 @@ pub fn import(object: &Bound<'_, PyAny>, device: Option<(i32, i32)>, copy: Optio
         named.set_item("copy", copy)?;
     }
     // A library of the first version knows none of the names.
-    let capsule = match object.call_method("__dlpack__", (), Some(&named)) {
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            object.call_method("__dlpack__", (), Some(&first))?
-        }
-        found => found?,
+    let call = |named: &Bound<'py, PyDict>| object.call_method("__dlpack__", (), Some(named));
+    let is_unknown = |found: &PyResult<Bound<'py, PyAny>>| {
+        found.as_ref().is_err_and(|error| error.is_instance_of::<PyTypeError>(py))
     };
-    let (received, tensor, flags) = take(&capsule)?;
+    let mut capsule = call(&named);
+    if is_unknown(&capsule) && named.len() > second.len() {
+        capsule = call(&second);
+    }
+    let is_old = is_unknown(&capsule);
+    if is_old {
+        capsule = call(&first);
+    }
+    let (received, tensor, flags) = take(&capsule?)?;
+    // A library that knows the version with flags and gives the first one says nothing of writes: arrays of JAX must not be written.
+    let is_silent = !is_old && matches!(received, Received::Legacy(_));
     // SAFETY: the structure lives while `received` does.
     let shared = unsafe { over(py, received, tensor) }?;
-    let must_not_write = flags & READ_ONLY != 0;
-    if must_not_write && copy == Some(false) {
-        return Err(PyBufferError::new_err(
-            "the memory must not be written, and every tensor can be\n  help: leave `copy` out, or give True",
-        ));
-    }
-    if must_not_write || copy == Some(true) && flags & IS_COPIED == 0 {
-        return tensor_by_name(py, "clone", &[Value::Tensor(shared)], &[]);
-    }
-    Ok(shared)
+    Ok((shared, if is_silent { flags | READ_ONLY } else { flags }))
 }
 
 /// The device of a kind of memory: the host's, pinned or not, or CUDA's, its own or managed.

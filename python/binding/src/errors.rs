@@ -120,6 +120,15 @@ pub fn carry(error: PyErr) -> Error {
     Error::new(ErrorKind::Argument, message)
 }
 
+/// The words after an unknown name: `; did you mean "NAME"?`, or none if no known one is near.
+pub fn near(py: Python<'_>, name: &str, known: &[&str]) -> String {
+    let find = || -> PyResult<String> {
+        let found = py.import("difflib")?.call_method1("get_close_matches", (name, known.to_vec(), 1))?;
+        Ok(format!("; did you mean {:?}?", found.get_item(0)?.extract::<String>()?))
+    };
+    find().unwrap_or_default()
+}
+
 /// Has a long call ask for signals, whose handlers run in the main thread, and lets other threads of Python run where a call waits for
 /// memory that one of them uses.
 pub fn embed() {

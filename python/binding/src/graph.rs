@@ -12,11 +12,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::argument::read_tensors;
 use crate::autograd::call_with;
 use crate::errors::{OrRaise, forget};
 use crate::result;
 use crate::types::{PyDType, dtype_object, read_device, read_dtype};
+use crate::values::Inputs;
 
 /// Runs a call whose site is the line of Python that is running.
 #[cold]
@@ -127,8 +127,9 @@ impl PyGraph {
     /// Runs the graph.
     #[pyo3(signature = (*inputs))]
     fn __call__(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        let inputs = read_tensors(inputs.as_any())?;
-        let outputs = py.detach(|| self.0.run(&inputs)).or_raise(py)?;
+        let inputs = Inputs::read(inputs)?;
+        let outputs = py.detach(|| self.0.run(&inputs.tensors)).or_raise(py)?;
+        inputs.check(py)?;
         match <[Tensor; 1]>::try_from(outputs) {
             Ok([only]) => result::object(py, opsmith_runtime::Value::Tensor(only)),
             Err(several) => result::tensors(py, several),

@@ -44,7 +44,7 @@ fn one<'py>(part: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
         return Ok(Part::Picked(Tensor::scalar(part.extract::<bool>()?, DType::Bool)));
     }
     if part.cast::<PyInt>().is_ok() {
-        return Ok(Part::At(part.extract()?));
+        return position(part).map(Part::At);
     }
     if let Some(tensor) = tensor_of(part) {
         return picked(tensor.clone());
@@ -62,12 +62,20 @@ fn one<'py>(part: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
         return picked(argument::read_tensor(part)?);
     }
     if part.hasattr("__index__")? {
-        return Ok(Part::At(part.call_method0("__index__")?.extract()?));
+        return position(&part.call_method0("__index__")?).map(Part::At);
     }
     Err(PyTypeError::new_err(format!(
         "an index of type `{}`\n  help: indices are integers, slices, `...`, None, and tensors or lists of positions or truth values",
         part.get_type().qualname()?
     )))
+}
+
+/// A position, of an `int`.
+fn position(index: &Bound<'_, PyAny>) -> PyResult<i64> {
+    index.extract().map_err(|_| {
+        let bits = index.call_method0("bit_length").map(|bits| bits.to_string()).unwrap_or_default();
+        PyIndexError::new_err(format!("an index of {bits} bits is out of range in every tensor"))
+    })
 }
 
 /// A tensor of positions or truth values; one integer is a position.

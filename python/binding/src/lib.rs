@@ -32,6 +32,7 @@ mod spec;
 mod stubs;
 mod tensor;
 mod types;
+mod values;
 
 use opsmith_runtime::library::Documentation;
 use pyo3::prelude::*;
@@ -71,6 +72,7 @@ pub fn install_with(
     types::install(module)?;
     random::install(module)?;
     tensor::install(module)?;
+    result::install(module)?;
     call::install(module)?;
     construct::install(module)?;
     dlpack::install(module)?;

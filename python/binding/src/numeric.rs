@@ -5,14 +5,16 @@
 
 use std::sync::OnceLock;
 
-use opsmith_runtime::{DType, Tensor};
+use opsmith_runtime::{DType, Tensor, Value};
+use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::argument;
 use crate::bind::{self, Given};
-use crate::call::Overloads;
+use crate::call::{Overloads, tensor_by_name};
 use crate::construct;
 use crate::errors::OrRaise;
 use crate::tensor::{PyTensor, is_tensor, tensor_of};
@@ -276,24 +278,47 @@ impl PyTensor {
     fn __pow__(
         slf: &Bound<'_, Self>,
         other: &Bound<'_, PyAny>,
-        _modulo: &Bound<'_, PyAny>,
+        modulo: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
         static SYMBOL: Symbol = Symbol::new("pow");
+        without_modulo(modulo)?;
         SYMBOL.between(slf, other, other)
     }
 
     fn __rpow__(
         slf: &Bound<'_, Self>,
         other: &Bound<'_, PyAny>,
-        _modulo: &Bound<'_, PyAny>,
+        modulo: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
         static SYMBOL: Symbol = Symbol::new("pow");
+        without_modulo(modulo)?;
         SYMBOL.between(other, slf, other)
     }
 
-    fn __ipow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn __ipow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, modulo: &Bound<'_, PyAny>) -> PyResult<()> {
         static SYMBOL: Symbol = Symbol::new("pow_");
+        without_modulo(modulo)?;
         SYMBOL.call(slf.py(), &[slf.as_ptr(), other.as_ptr()]).map(drop)
+    }
+
+    fn __divmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let quotient = Self::__floordiv__(slf, other)?;
+        let remainder = Self::__mod__(slf, other)?;
+        both(other.py(), quotient, remainder)
+    }
+
+    fn __rdivmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let quotient = Self::__rfloordiv__(slf, other)?;
+        let remainder = Self::__rmod__(slf, other)?;
+        both(other.py(), quotient, remainder)
+    }
+
+    #[pyo3(signature = (ndigits=None))]
+    fn __round__(&self, py: Python<'_>, ndigits: Option<i64>) -> PyResult<PyTensor> {
+        let tensor = Value::Tensor(self.0.clone());
+        let places: Vec<(&str, Value)> =
+            ndigits.map(|places| ("decimals", Value::Int(places))).into_iter().collect();
+        tensor_by_name(py, "round", &[tensor], &places).map(PyTensor)
     }
 
     fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
@@ -321,6 +346,23 @@ impl PyTensor {
         symbol: CompareOp,
     ) -> PyResult<Py<PyAny>> {
         comparison(symbol).between(slf, other, other)
+    }
+}
+
+/// Refuses the third argument of `pow`.
+fn without_modulo(modulo: &Bound<'_, PyAny>) -> PyResult<()> {
+    if modulo.is_none() {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err("`pow` of a tensor takes no modulus\n  help: write `pow(x, y) % modulus`"))
+}
+
+/// Two results of an operator; `NotImplemented` if one of them is.
+fn both(py: Python<'_>, first: Py<PyAny>, second: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let missing = py.NotImplemented();
+    match first.is(&missing) || second.is(&missing) {
+        true => Ok(missing),
+        false => (first, second).into_py_any(py),
     }
 }
 

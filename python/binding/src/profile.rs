@@ -66,8 +66,8 @@ fn order(name: &str) -> PyResult<SortBy> {
 #[pymethods]
 impl PyProfile {
     #[new]
-    #[pyo3(signature = (name="profile".to_owned(), *, shapes=true, memory=true, sites=true, devices=true))]
-    fn new(name: String, shapes: bool, memory: bool, sites: bool, devices: bool) -> PyProfile {
+    #[pyo3(signature = (name="profile", *, shapes=true, memory=true, sites=true, devices=true))]
+    fn new(name: &str, shapes: bool, memory: bool, sites: bool, devices: bool) -> PyProfile {
         let options = ProfileOptions::new().name(name).shapes(shapes).memory(memory);
         PyProfile { options: options.sites(sites).devices(devices), running: None, done: None }
     }

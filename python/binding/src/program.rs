@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use opsmith_programs::{OutputRole, Program, ProgramSize};
+use opsmith_runtime::error::Error;
 use opsmith_runtime::{Tensor, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::RwLockExt;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::argument::read_tensors;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, raise};
 use crate::graph::PyGraph;
 use crate::result;
 use crate::tensor::PyTensor;
@@ -28,6 +29,36 @@ impl PyProgram {
     /// The program as it is. A thread that waits does not hold the interpreter, which runs of the program ask for signals.
     fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, Program> {
         self.0.read_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tensors of a run: inputs by position, then by name.
+    fn read_inputs(
+        &self,
+        inputs: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Vec<Tensor>> {
+        let Some(named) = named.filter(|named| !named.is_empty()) else {
+            return read_tensors(inputs.as_any());
+        };
+        let py = inputs.py();
+        let names: Vec<String> = self.read(py).inputs().iter().map(|input| input.name.clone()).collect();
+        let failure = |text: String| {
+            raise(py, Error::argument(text).with_help(format!("the inputs are: {}", names.join(", "))))
+        };
+        for name in named.keys() {
+            let name: String = name.extract()?;
+            let position = names.iter().position(|known| *known == name);
+            let position = position.ok_or_else(|| failure(format!("there is no input `{name}`")))?;
+            if position < inputs.len() {
+                return Err(failure(format!("`{name}` is given twice, by position and by name")));
+            }
+        }
+        let all = PyList::new(py, inputs.iter())?;
+        for name in names.iter().skip(inputs.len()) {
+            let given = named.get_item(name)?;
+            all.append(given.ok_or_else(|| failure(format!("the input `{name}` is missing")))?)?;
+        }
+        read_tensors(all.as_any())
     }
 
     /// Runs the program, without the interpreter.
@@ -56,18 +87,28 @@ fn outputs(py: Python<'_>, tensors: Vec<Tensor>) -> PyResult<Py<PyAny>> {
 
 #[pymethods]
 impl PyProgram {
-    /// Runs the program as a graph, whose memory is planned.
-    #[pyo3(signature = (*inputs))]
-    fn __call__(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        let inputs = read_tensors(inputs.as_any())?;
+    /// Runs the program as a graph, whose memory is planned. Inputs may be given by their names, behind those by position.
+    #[pyo3(signature = (*inputs, **named))]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        inputs: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let inputs = self.read_inputs(inputs, named)?;
         let found = self.with(py, |program| program.run(&inputs)).or_raise(py)?;
         outputs(py, found)
     }
 
     /// Calls the program's operators one by one, so that gradients flow to inputs and parameters that require them.
-    #[pyo3(signature = (*inputs))]
-    fn call(&self, py: Python<'_>, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        let inputs = read_tensors(inputs.as_any())?;
+    #[pyo3(signature = (*inputs, **named))]
+    fn call(
+        &self,
+        py: Python<'_>,
+        inputs: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let inputs = self.read_inputs(inputs, named)?;
         let found = self.with(py, |program| program.call(&inputs)).or_raise(py)?;
         outputs(py, found)
     }
@@ -134,7 +175,9 @@ impl PyProgram {
     /// Parameters, buffers and constants by name.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
-        self.read(py).weights().try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
+        self.read(py)
+            .weights()
+            .try_for_each(|(name, tensor)| all.set_item(name, PyTensor(tensor.clone())))?;
         Ok(all)
     }
 

@@ -24,7 +24,7 @@ impl PyTensor {
         }
         text += &format!(", dtype={}", self.0.dtype());
         if self.0.numel() == 0 {
-            text += &format!(", shape={}", opsmith_runtime::error::ShapeText(self.0.shape()));
+            text += &format!(", shape={:#}", opsmith_runtime::error::ShapeText(self.0.shape()));
         }
         if !self.0.is_on_host() {
             text += &format!(", device={}", self.0.device());
@@ -44,8 +44,13 @@ impl PyTensor {
     }
 
     fn __format__(&self, py: Python<'_>, format: &str) -> PyResult<String> {
-        if format.is_empty() || self.0.dim() > 0 {
+        if format.is_empty() {
             return Ok(self.__str__());
+        }
+        if self.0.dim() > 0 {
+            return Err(PyTypeError::new_err(format!(
+                "the format {format:?} is one of numbers, and the tensor has dimensions\n  help: format its elements, by `tolist()`"
+            )));
         }
         self.item(py)?.bind(py).call_method1("__format__", (format,))?.extract()
     }
@@ -209,14 +214,13 @@ impl PyTensor {
         1000.0
     }
 
-    /// The module with the functions of the array API.
+    /// The namespace of the array API's functions for this tensor, `opsmith.array_api`.
     #[pyo3(signature = (*, api_version=None))]
     fn __array_namespace__<'py>(
         slf: &Bound<'py, Self>,
         api_version: Option<&str>,
-    ) -> PyResult<Bound<'py, PyModule>> {
-        _ = api_version;
-        slf.py().import("opsmith")
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("opsmith.array_api")?.call_method1("_namespace", (slf, api_version))
     }
 
     /// Fills a buffer of the interpreter's.

@@ -2,7 +2,7 @@
 //!
 //! In: seeds. Out: generators, and the state of the default one.
 
-use opsmith_runtime::random::{self, Generator};
+use opsmith_runtime::random::{self, Generator, GeneratorState};
 use pyo3::prelude::*;
 
 /// A source of random numbers, for the argument `generator` of operators.
@@ -28,6 +28,20 @@ impl PyGenerator {
     #[getter]
     fn seed(&self) -> u64 {
         self.0.seed()
+    }
+
+    /// A pickle has the place in the sequence, from which its generator continues.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (u64, u64))> {
+        let GeneratorState { seed, offset } = slf.get().0.state();
+        Ok((slf.get_type().getattr("_from_state")?, (seed, offset)))
+    }
+
+    /// The generator of a pickle.
+    #[staticmethod]
+    fn _from_state(seed: u64, offset: u64) -> PyGenerator {
+        let generator = Generator::new(seed);
+        generator.set_state(GeneratorState { seed, offset });
+        PyGenerator(generator)
     }
 
     fn __repr__(&self) -> String {

@@ -2,11 +2,13 @@
 //!
 //! In: names, and the objects of NumPy and Python for element types. Out: one object for each element type.
 
+use opsmith_runtime::error::Error;
 use opsmith_runtime::{DType, Device, MemoryFormat};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
+
+use crate::errors::{near, raise};
 
 /// An element type.
 #[pyclass(name = "dtype", module = "opsmith", frozen, eq, hash)]
@@ -94,18 +96,27 @@ pub fn read_dtype(value: &Bound<'_, PyAny>) -> PyResult<DType> {
         // NumPy's types have a name of Python, its objects one of their own.
         Err(_) => match value.getattr("name").or_else(|_| value.getattr("__name__")) {
             Ok(name) => name.str()?,
-            Err(_) => return Err(PyTypeError::new_err(format!("{} is no element type", value.repr()?))),
+            Err(_) => {
+                let error = Error::argument(format!("{} is no element type", value.repr()?));
+                return Err(raise(py, error.with_help(element_types())));
+            }
         },
     };
-    let name = name.to_cow()?;
-    let known = name.strip_prefix("torch.").unwrap_or(&name).trim_end_matches('_');
+    dtype_of_name(py, &name.to_cow()?)
+}
+
+/// The element type of a name.
+pub fn dtype_of_name(py: Python<'_>, name: &str) -> PyResult<DType> {
+    let known = name.strip_prefix("torch.").unwrap_or(name).trim_end_matches('_');
     DType::from_name(known).ok_or_else(|| {
-        let all: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
-        PyTypeError::new_err(format!(
-            "there is no element type {name:?}\n  help: the element types are {}",
-            all.join(", ")
-        ))
+        let near = near(py, known, &DType::ALL.map(DType::name));
+        let error = Error::argument(format!("there is no element type {name:?}{near}"));
+        raise(py, error.with_help(element_types()))
     })
+}
+
+fn element_types() -> String {
+    format!("the element types are {}", DType::ALL.map(DType::name).join(", "))
 }
 
 /// A device: `device("cpu")`, `device("cuda:0")`.
@@ -120,7 +131,7 @@ impl PyDevice {
     fn new(device: &Bound<'_, PyAny>, index: Option<usize>) -> PyResult<PyDevice> {
         match index {
             None => read_device(device).map(PyDevice),
-            Some(index) => read_device_name(&format!("{}:{index}", device.str()?)).map(PyDevice),
+            Some(index) => device_of_name(device.py(), &format!("{}:{index}", device.str()?)).map(PyDevice),
         }
     }
 
@@ -154,15 +165,15 @@ impl PyDevice {
 pub fn read_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     match value.cast::<PyDevice>() {
         Ok(own) => Ok(own.get().0),
-        Err(_) => read_device_name(&value.str()?.to_cow()?),
+        Err(_) => device_of_name(value.py(), &value.str()?.to_cow()?),
     }
 }
 
-fn read_device_name(name: &str) -> PyResult<Device> {
+/// The device of a name.
+pub fn device_of_name(py: Python<'_>, name: &str) -> PyResult<Device> {
     Device::from_name(name).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "there is no device {name:?}\n  help: devices are \"cpu\", \"cuda\" and \"cuda:1\""
-        ))
+        let error = Error::value(format!("there is no device {name:?}"));
+        raise(py, error.with_help("devices are \"cpu\", \"cuda\" and \"cuda:1\""))
     })
 }
 

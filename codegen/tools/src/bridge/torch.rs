@@ -1,6 +1,7 @@
 //! The folder for PyTorch.
 //!
-//! In: operators of the model. Out: a library in C++ that registers them, and the package of Python that builds and loads it.
+//! In: operators of the model. Out: a library in C++ that registers them, and the package of Python that builds and loads it, with the
+//! rules of batches that the package `opsmith` has, too.
 
 use minijinja::{Value, context};
 use opsmith_codegen::model::{Kind, Model, Op};
@@ -8,11 +9,12 @@ use opsmith_codegen::model::{Kind, Model, Op};
 use super::{Chosen, render_all};
 use crate::scaffold::Refusal;
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("src/LIBRARY_torch.cpp", include_str!("templates/torch.cpp")),
     ("setup.py", include_str!("templates/torch_setup.py.j2")),
     ("pyproject.toml", include_str!("templates/torch_pyproject.toml.j2")),
     ("LIBRARY_torch/__init__.py", include_str!("templates/torch_init.py.j2")),
+    ("LIBRARY_torch/_batches.py", concat!("# {{ generated }}\n", include_str!("templates/torch_batches.py"))),
     ("README.md", include_str!("templates/torch_readme.md.j2")),
 ];
 
@@ -82,6 +84,11 @@ fn inplace(op: &Op) -> Form {
     })
 }
 
+/// An argument of `out` forms alone, which no call gives. `PyTorch`'s compiler Inductor replaces a call by one of the `out` form if both have
+/// the same arguments, and writes that call without regard to names and lists, or to several results. With another argument it has no such
+/// form. The package of Python declares it, too (`NOT_FUNCTIONAL`).
+const NOT_FUNCTIONAL: &str = "bool? _form=None";
+
 /// The form that writes into given tensors, one for each result: `out`, or arguments with the names of results.
 fn out(op: &Op) -> Form {
     let visible = op.visible();
@@ -90,9 +97,9 @@ fn out(op: &Op) -> Form {
         return Form::of(None);
     };
     let separator = if parameters(op).contains('*') { ", " } else { ", *, " };
+    let given = format!("{}{separator}{NOT_FUNCTIONAL}", parameters(op));
     if let [_] = visible {
-        let schema = format!("{name}({}{separator}Tensor(a!) out) -> Tensor(a!)", parameters(op));
-        return Form::of(Some((name, schema)));
+        return Form::of(Some((name, format!("{name}({given}, Tensor(a!) out) -> Tensor(a!)"))));
     }
     let one = |(letter, (at, output)): (char, (usize, &opsmith_codegen::model::Output))| {
         let is_free = |name: &&String| op.args.iter().all(|arg| arg.name != **name);
@@ -101,7 +108,7 @@ fn out(op: &Op) -> Form {
     };
     let outs: Vec<String> = ('a'..='z').zip(visible.iter().enumerate()).map(one).collect();
     let outs = outs.join(", ");
-    Form::of(Some((name, format!("{name}({}{separator}{outs}) -> ({outs})", parameters(op)))))
+    Form::of(Some((name, format!("{name}({given}, {outs}) -> ({outs})"))))
 }
 
 /// The files, with their paths in the folder.

@@ -8,14 +8,15 @@ use opsmith_core::MemoryFormat;
 use opsmith_codegen::model::{Arg, Default, Op};
 
 /// Words that Python reserves, which parameters cannot have as names.
-const RESERVED: [&str; 36] = [
+const RESERVED: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
     "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "print",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
+/// A name as Python has it: `python_name` of that crate.
 fn name(text: &str) -> String {
-    if RESERVED.contains(&text) { format!("{text}_") } else { text.to_owned() }
+    if RESERVED.contains(&text.trim_end_matches('_')) { format!("{text}_") } else { text.to_owned() }
 }
 
 /// The declarations of an operator's functions in Python; none of an operator that is for formulas alone. An alias has the

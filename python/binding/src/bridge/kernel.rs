@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::exchange::{Exchange, Session};
 use crate::argument;
-use crate::call::{elements, library, released, tensor_by_name};
+use crate::call::{elements, released, tensor_by_name};
 use crate::errors::{OrRaise, forget, raise};
 use crate::result;
 
@@ -160,7 +160,7 @@ impl PyKernel {
             _ => args.first(),
         };
         let before = written.map(shape);
-        released(py, elements(args), || boxed::call(library(), name, args, &named)).or_raise(py)?;
+        released(py, elements(args), || boxed::call_form(self.op, self.form, args, &named)).or_raise(py)?;
         // A tensor without elements got new memory, which the other library's does not have.
         if written.map(shape) != before {
             let error = Error::shape("`out` has no elements, the result has some")

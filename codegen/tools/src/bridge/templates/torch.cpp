@@ -1243,6 +1243,13 @@ std::vector<Tensor> targets_of(const Stack &stack, const Entry &entry) {
                 : tensors_of(stack.data() + stack.size() - entry.count(), 1);
 }
 
+// Number of arguments of a form: those of the operator, and for `out` one that no call gives (`NOT_FUNCTIONAL` in the
+// emitter), and the targets.
+template <bool IS_OUT>
+size_t arguments_of_form(const Entry &entry) {
+  return entry.count() + (IS_OUT ? 1 + entry.op->result_count : 0);
+}
+
 // Takes the arguments of a form, and gives the tensors that it wrote. The form in place of a list returns nothing.
 void finish(Stack *stack, size_t count, const std::vector<Tensor> &targets, const Entry &entry) {
   torch::jit::drop(*stack, count);
@@ -1263,9 +1270,10 @@ struct Writing : c10::OperatorKernel {
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
     at::AutoDispatchBelowADInplaceOrView guard;
-    size_t count = entry.count() + (IS_OUT ? entry.op->result_count : 0);
+    size_t count = arguments_of_form<IS_OUT>(entry);
     std::vector<Tensor> targets = targets_of<IS_OUT>(*stack, entry);
     auto start = stack->end() - static_cast<ptrdiff_t>(count);
+    TORCH_CHECK_TYPE(!IS_OUT || (start + entry.count())->isNone(), "`", entry.op->name, "` has an argument `_form` that no call gives");
     Stack inner(start, start + entry.count());
     kernel(op, keys, &inner);
     write_all<IS_OUT>(targets, tensors_of(inner.data(), inner.size()), entry);
@@ -1324,7 +1332,7 @@ struct OutAutograd : c10::OperatorKernel {
   const Entry &entry;
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
-    size_t count = entry.count() + entry.op->result_count;
+    size_t count = arguments_of_form<true>(entry);
     const IValue *arguments = stack->data() + stack->size() - count;
     TORCH_CHECK(!is_tracked(arguments, count) && !has_tangents(arguments, count), entry.op->name,
                 "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad"

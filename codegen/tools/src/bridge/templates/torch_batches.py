@@ -1,0 +1,1 @@
+../../../../../python/opsmith/_torch_batches.py
