@@ -96,7 +96,7 @@ class Entry:
         """The arguments of the definition's samples, by position and by name. ``MISSING`` stands for a default between others."""
         from . import testing
 
-        functions = vars(testing)
+        functions = testing.__dict__
         for sample in self.definition.samples:
             values = {name: eval(text, functions) for name, text in sample}
             last = max((at for at, (name, *_) in enumerate(self.arguments) if name in values), default=-1)

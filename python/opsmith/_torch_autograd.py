@@ -220,7 +220,7 @@ def _function(operator: Any, cpu: Any, setup: Any, backward: Any, forward_mode: 
             return (None, *backward(ctx, gradients, ctx.needs_input_grad[1:]))
 
         @staticmethod
-        def jvp(ctx: Any, _call: Any, *tangents: Any) -> Any:
+        def jvp(ctx: Any, _call: Any, *tangents: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
             found = forward_mode(ctx, list(tangents))
             return tuple(found) if ctx.is_several else found[0]
 

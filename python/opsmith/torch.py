@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any, Iterable
 
 import torch as _torch
+import torch.utils.dlpack as _dlpack
 
 import opsmith
 
@@ -168,7 +169,7 @@ def to_torch(tensor: opsmith.Tensor) -> _torch.Tensor:
     >>> opsmith.torch.to_torch(opsmith.ones([2]))
     tensor([1., 1.])
     """
-    shared: _torch.Tensor = _torch.utils.dlpack.from_dlpack(tensor.detach())
+    shared: _torch.Tensor = _dlpack.from_dlpack(tensor.detach())
     return shared
 
 

@@ -14,12 +14,12 @@ use pyo3::prelude::*;
 use pyo3::sync::RwLockExt;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::argument::read_tensors;
 use crate::errors::{OrRaise, raise};
 use crate::graph::PyGraph;
 use crate::result;
 use crate::tensor::PyTensor;
 use crate::types::{PyDevice, dtype_object, read_device};
+use crate::values::Inputs;
 
 /// A program that `torch.export.save` wrote.
 #[pyclass(name = "Program", module = "opsmith", frozen)]
@@ -36,9 +36,9 @@ impl PyProgram {
         &self,
         inputs: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Vec<Tensor>> {
+    ) -> PyResult<Inputs> {
         let Some(named) = named.filter(|named| !named.is_empty()) else {
-            return read_tensors(inputs.as_any());
+            return Inputs::read(inputs);
         };
         let py = inputs.py();
         let names: Vec<String> = self.read(py).inputs().iter().map(|input| input.name.clone()).collect();
@@ -58,7 +58,7 @@ impl PyProgram {
             let given = named.get_item(name)?;
             all.append(given.ok_or_else(|| failure(format!("the input `{name}` is missing")))?)?;
         }
-        read_tensors(all.as_any())
+        Inputs::read(&all.to_tuple())
     }
 
     /// Runs the program, without the interpreter.
@@ -96,7 +96,8 @@ impl PyProgram {
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let inputs = self.read_inputs(inputs, named)?;
-        let found = self.with(py, |program| program.run(&inputs)).or_raise(py)?;
+        let found = self.with(py, |program| program.run(&inputs.tensors)).or_raise(py)?;
+        inputs.check(py)?;
         outputs(py, found)
     }
 
@@ -109,7 +110,8 @@ impl PyProgram {
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let inputs = self.read_inputs(inputs, named)?;
-        let found = self.with(py, |program| program.call(&inputs)).or_raise(py)?;
+        let found = self.with(py, |program| program.call(&inputs.tensors)).or_raise(py)?;
+        inputs.check(py)?;
         outputs(py, found)
     }
 
