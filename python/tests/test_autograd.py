@@ -1,7 +1,9 @@
 """Differentiation: backward, grad, derivatives of functions, modes, hooks, functions with a backward of their own."""
 
 import gc
+import sys
 import threading
+import time
 import weakref
 
 import pytest
@@ -212,6 +214,30 @@ def test_threads_compute_at_the_same_time():
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert results == [1200.0] * 4
+
+
+def test_other_threads_of_python_run_while_an_operator_does():
+    x, ticks, ended = opsmith.ones([1500, 1500]), [], threading.Event()
+
+    def work():
+        while not ended.wait(0.001):
+            ticks.append(None)
+
+    thread, interval = threading.Thread(target=work), sys.getswitchinterval()
+    # Nobody is made to give up the lock: the other thread runs only where this one lets it.
+    sys.setswitchinterval(60)
+    try:
+        thread.start()
+        while not ticks:
+            time.sleep(0.001)
+        before = len(ticks)
+        x @ x
+        after = len(ticks)
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        thread.join()
+    assert after > before
 
 
 def test_random_numbers_follow_the_seed():
