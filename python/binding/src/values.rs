@@ -94,6 +94,12 @@ impl<'a> Reader<'a> {
         self.defs(place).next().is_some() && self.defs(place).all(|(def, ..)| def.ty.kind == kind)
     }
 
+    /// Whether an overload has a number in the place of another one's tensor.
+    fn takes_numbers(&self, place: Place<'_>) -> bool {
+        let tensors = [ArgKind::Tensor, ArgKind::Tensors, ArgKind::OptionalTensors];
+        self.defs(place).any(|(def, ..)| !tensors.contains(&def.ty.kind))
+    }
+
     /// Whether a form writes into the argument: it is that of an in-place form, or no argument but a result.
     fn is_written(&self, place: Place<'_>) -> bool {
         if let Place::Named(name) = place
@@ -135,7 +141,9 @@ impl<'a> Reader<'a> {
             return Ok(Value::Tensor(tensor));
         }
         match argument::read(object)? {
-            number @ (Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Scalar(_)) => {
+            number @ (Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Scalar(_))
+                if !self.takes_numbers(place) =>
+            {
                 let argument = self.argument(place);
                 let kind = number.as_arg().kind();
                 Err(self.refused(object.py(), format!("`{argument}` is written, and {kind} cannot be")))
