@@ -9,4 +9,4 @@ target=aarch64-unknown-linux-gnu
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc CXX_aarch64_unknown_linux_gnu=aarch64-linux-gnu-g++
-cargo test --release --target "$target" -p opsmith-core -p opsmith-runtime -p opsmith-kernels --lib -- "$@"
+cargo test --release --target "$target" --target-dir target/aarch64 -p opsmith-core -p opsmith-runtime -p opsmith-kernels --lib -- "$@"
