@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 import jax as _jax
+import jax.core as _jax_core
 import numpy as _np
 
 import opsmith
@@ -39,11 +40,11 @@ class _Sizes(Numbers):
 
     def greater(self, a: Any, b: Any) -> Any:
         """The maximum."""
-        return _jax.core.max_dim(a, b)
+        return _jax_core.max_dim(a, b)
 
     def smaller(self, a: Any, b: Any) -> Any:
         """The minimum."""
-        return _jax.core.min_dim(a, b)
+        return _jax_core.min_dim(a, b)
 
     def check(self, condition: Any, text: str) -> None:
         """Refuses sizes for which a condition does not hold."""

@@ -129,7 +129,7 @@ fn errors_of_compositions_are_those_of_the_operators_that_they_call() {
     let dropout = errors("dropout");
     let of_p = dropout.iter().filter(|line| line.contains("`p` is not")).count();
     assert_eq!(of_p, 1, "{dropout:#?}");
-    assert_eq!(errors("zeros_like"), ["if there is no memory for the result"]);
+    assert_eq!(errors("zeros_like"), ["if `pin_memory.unwrap_or(false)`"]);
     // Either branch of a composition calls with the same dtypes.
     let same = "unless `input.dtype() == weight.dtype()`".to_owned();
     assert!(errors("conv2d").contains(&same), "{:#?}", errors("conv2d"));

@@ -18,7 +18,7 @@ pub fn errors(op: &Op, model: &Model) -> Vec<String> {
 
 fn found_errors(op: &Op, model: &Model) -> Vec<String> {
     let mut lines: Vec<String> =
-        op.checks.iter().map(|check| format!("unless `{}`", check.text.replace('`', "'"))).collect();
+        op.checks.iter().map(|check| unless(&format!("`{}`", check.text.replace('`', "'")))).collect();
     lines.iter_mut().for_each(|line| *line = in_a_line(line));
     for arg in op.args.iter().filter(|arg| !arg.constraints.is_empty()) {
         lines.push(value(arg, &format!("`{}`", arg.name)));
@@ -106,6 +106,14 @@ fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
     lines
 }
 
+/// A refusal by a condition that has to hold, given as code; one that denies is told without its negation.
+fn unless(condition: &str) -> String {
+    match condition.strip_prefix("`!").filter(|denied| !denied.contains(' ')) {
+        Some(denied) => format!("if `{denied}"),
+        None => format!("unless {condition}"),
+    }
+}
+
 /// The most conditions of called operators in documents.
 const MOST_OF_CALLS: usize = 6;
 
@@ -115,7 +123,7 @@ const MOST_NAMES: usize = 6;
 /// Adds the conditions of the operators that a composition calls: those that its arguments tell each, of the others the operators.
 fn add_those_of_calls(lines: &mut Vec<String>, op: &Op, model: &Model) {
     let own: Vec<String> =
-        op.checks.iter().map(|check| format!("unless {}", code(&check.condition, op, model))).collect();
+        op.checks.iter().map(|check| unless(&code(&check.condition, op, model))).collect();
     let (mut told, mut named): (usize, Vec<&Op>) = (0, Vec::new());
     for refusal in refusals(model, op) {
         let line = line_of_call(&refusal, op, model);
@@ -220,7 +228,7 @@ fn refused_in_words(refusal: &Refusal<'_>, op: &Op, model: &Model) -> Option<Str
     Some(match refusal.refused.as_ref()? {
         Refused::Unless(condition) => match condition.kind {
             ExprKind::Bool(_) => return None,
-            _ => format!("unless {}", short(condition, LONGEST)?),
+            _ => unless(&short(condition, LONGEST)?),
         },
         Refused::Rule(rule, operands) => {
             if *rule == ShapeRule::Reduce && operands.get(1).is_some_and(is_nothing) {
