@@ -122,8 +122,7 @@ const MOST_NAMES: usize = 6;
 
 /// Adds the conditions of the operators that a composition calls: those that its arguments tell each, of the others the operators.
 fn add_those_of_calls(lines: &mut Vec<String>, op: &Op, model: &Model) {
-    let own: Vec<String> =
-        op.checks.iter().map(|check| unless(&code(&check.condition, op, model))).collect();
+    let own: Vec<String> = op.checks.iter().map(|check| unless(&code(&check.condition, op, model))).collect();
     let (mut told, mut named): (usize, Vec<&Op>) = (0, Vec::new());
     for refusal in refusals(model, op) {
         let line = line_of_call(&refusal, op, model);
