@@ -205,7 +205,10 @@ def _mindspore(sample: Sample) -> Shown:
     import opsmith.mindspore as bridge
 
     entry = sample.entry
-    operator = bridge.operator(entry.name, tensor_lists=sample.lengths(), library=sample.library, **sample.others())
+    # A gradient has a parameter for each tensor that is not absent by declaration.
+    absent = {name: None for name, kind, *_ in entry.arguments if kind == "Tensor" and sample.given.get(name) is None}
+    named = {**sample.others(), **absent}
+    operator = bridge.operator(entry.name, tensor_lists=sample.lengths(), library=sample.library, **named)
     tensors = [mindspore.Tensor(np.array(one)) for one in sample.tensors]
     described = operator.inferred([(one.dtype, one.shape) for one in tensors])
     inferred = _described((shape, str(dtype).lower()) for shape, dtype in described)
