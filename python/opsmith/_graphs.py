@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from _operator import is_
 from _thread import allocate_lock
+from operator import is_
 
 from ._opsmith import ArgumentError, Graph, InputSpec, Tensor, asarray
 
@@ -117,7 +117,7 @@ class GraphFunction:
 
     def _method(self, instance: Any, key: int) -> tuple[Any, GraphFunction]:
         """The method of an object, which its graphs do not keep alive."""
-        from _weakref import ref
+        from weakref import ref
 
         own = ref(instance, lambda _: self._bound.pop(key, None))
         function = self.function

@@ -61,9 +61,20 @@ impl PyProgram {
         Inputs::read(&all.to_tuple())
     }
 
-    /// Runs the program, without the interpreter.
-    fn with<T: Send>(&self, py: Python<'_>, run: impl FnOnce(&Program) -> T + Send) -> T {
-        py.detach(|| run(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    /// The results of a run, without the interpreter.
+    fn results(
+        &self,
+        inputs: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+        run: impl FnOnce(&Program, &[Tensor]) -> opsmith_runtime::Result<Vec<Tensor>> + Send,
+    ) -> PyResult<Py<PyAny>> {
+        let py = inputs.py();
+        let inputs = self.read_inputs(inputs, named)?;
+        let found =
+            py.detach(|| run(&self.0.read().unwrap_or_else(PoisonError::into_inner), &inputs.tensors));
+        let found = found.or_raise(py)?;
+        inputs.check(py)?;
+        outputs(py, found)
     }
 
     /// Changes the program when no thread runs it. A thread that waits does not hold the interpreter.
@@ -91,28 +102,16 @@ impl PyProgram {
     #[pyo3(signature = (*inputs, **named))]
     fn __call__(
         &self,
-        py: Python<'_>,
         inputs: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let inputs = self.read_inputs(inputs, named)?;
-        let found = self.with(py, |program| program.run(&inputs.tensors)).or_raise(py)?;
-        inputs.check(py)?;
-        outputs(py, found)
+        self.results(inputs, named, |program, tensors| program.run(tensors))
     }
 
     /// Calls the program's operators one by one, so that gradients flow to inputs and parameters that require them.
     #[pyo3(signature = (*inputs, **named))]
-    fn call(
-        &self,
-        py: Python<'_>,
-        inputs: &Bound<'_, PyTuple>,
-        named: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Py<PyAny>> {
-        let inputs = self.read_inputs(inputs, named)?;
-        let found = self.with(py, |program| program.call(&inputs.tensors)).or_raise(py)?;
-        inputs.check(py)?;
-        outputs(py, found)
+    fn call(&self, inputs: &Bound<'_, PyTuple>, named: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+        self.results(inputs, named, |program, tensors| program.call(tensors))
     }
 
     /// The inputs of a run: name, dtype, and sizes, of which those that differ from run to run are names.

@@ -106,7 +106,7 @@ fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
     lines
 }
 
-/// A refusal by a condition that has to hold, given as code; one that denies is told without its negation.
+/// The refusal of a condition, given as code; of a negation, by its operand.
 fn unless(condition: &str) -> String {
     match condition.strip_prefix("`!").filter(|denied| !denied.contains(' ')) {
         Some(denied) => format!("if `{denied}"),
