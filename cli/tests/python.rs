@@ -115,16 +115,23 @@ fn a_new_package_builds_and_its_tests_pass() {
     let inside = |program: &str| Command::new(format!("{environment}/bin/{program}"));
     let pip = ["install", "--quiet", "--disable-pip-version-check"];
     succeed(inside("pip").args(pip).args(["maturin>=1.14,<2", "pytest>=8", "mypy>=1.10"]));
-    let wheels = scratch.path("wheels");
-    succeed(
-        inside("maturin")
-            // With `test`, cargo would link a program of tests.
-            .args(["build", "--profile", "dev", "--compatibility", "linux", "--out", &wheels])
-            .current_dir(&folder)
-            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap()),
-    );
-    let wheel = std::fs::read_dir(&wheels).unwrap().next().unwrap().unwrap().path();
-    succeed(inside("pip").args(pip).arg(wheel));
+    let install = || {
+        let wheels = scratch.path("wheels");
+        _ = std::fs::remove_dir_all(&wheels);
+        succeed(
+            inside("maturin")
+                // With `test`, cargo would link a program of tests.
+                .args(["build", "--profile", "dev", "--compatibility", "linux", "--out", &wheels])
+                .current_dir(&folder)
+                .env(
+                    "CARGO_TARGET_DIR",
+                    Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap(),
+                ),
+        );
+        let wheel = std::fs::read_dir(&wheels).unwrap().next().unwrap().unwrap().path();
+        succeed(inside("pip").args(pip).args(["--force-reinstall", "--no-deps"]).arg(wheel));
+    };
+    install();
     let tests = format!("{folder}/tests");
     let ran = succeed(
         inside("python")
@@ -135,5 +142,40 @@ fn a_new_package_builds_and_its_tests_pass() {
         String::from_utf8_lossy(&ran.stdout).contains("7 passed"),
         "{}",
         String::from_utf8_lossy(&ran.stdout)
+    );
+
+    // A panic of a kernel is an exception of Python.
+    let kernel = format!("{folder}/src/kernels/neighbours.rs");
+    let text = std::fs::read_to_string(&kernel).unwrap();
+    let text = text
+        .replace("let elements =", "assert!(vector.numel() != 3, \"three elements\");\n    let elements =");
+    std::fs::write(&kernel, text).unwrap();
+    install();
+    let mut python =
+        |program: &str| inside("python").args(["-c", program]).current_dir(&scratch.0).output().unwrap();
+    let ran = python(
+        "import my_ops\ntry: my_ops.neighbour_sum([1.0, 2.0, 3.0])\nexcept RuntimeError as error: print(error)\n\
+         print(my_ops.neighbour_sum([1.0, 2.0]).tolist())",
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&ran.stdout),
+        "a kernel or the library panicked: three elements\n  help: this is a mistake of theirs, please report it\n[2.0, 1.0]\n",
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+
+    // A name that the package has already is refused, not left out.
+    let spec = format!("{folder}/ops.yaml");
+    let text = std::fs::read_to_string(&spec).unwrap();
+    std::fs::write(&spec, text.replace("func: bell_curve(", "func: jacobian(")).unwrap();
+    install();
+    let ran = python("import my_ops");
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(
+        errors.contains(
+            "ImportError: the operator `jacobian` would be `my_ops.jacobian`, which is the package's own\n  help: give it \
+             another name in the spec"
+        ),
+        "{errors}"
     );
 }

@@ -138,11 +138,16 @@ impl<T> Shared<T> {
         WeakShared(this.0, PhantomData)
     }
 
-    /// Gives up a handle that is not known to be the only one.
-    #[inline]
-    fn give_up(&mut self) {
-        if handles(self.counts().fetch_sub(HANDLE, Ordering::Release)) == 1 {
-            self.drop_value();
+    /// Drops the value and its memory.
+    ///
+    /// # Safety
+    /// This is the only handle, there is no weak one, and it is not used again.
+    #[inline(never)]
+    unsafe fn drop_alone(&mut self) {
+        // SAFETY: no other thread can make a handle, so nothing else has access to the value and its memory.
+        unsafe {
+            std::ptr::drop_in_place(&raw mut (*self.0.as_ptr()).value);
+            free(self.0);
         }
     }
 
@@ -215,16 +220,14 @@ impl<T> Clone for Shared<T> {
 }
 
 impl<T> Drop for Shared<T> {
-    #[inline]
+    // Both ways are calls of functions, so that a handle of several is given up without a register to save.
+    #[inline(always)]
     fn drop(&mut self) {
-        if self.counts().load(Ordering::Acquire) != ALONE {
-            return self.give_up();
-        }
-        // SAFETY: this is the only handle and there is no weak one, so no other thread can make one: nothing else has access to
-        // the value and its memory. Handles that were dropped in other threads happened before the load.
-        unsafe {
-            std::ptr::drop_in_place(&raw mut (*self.0.as_ptr()).value);
-            free(self.0);
+        if self.counts().load(Ordering::Acquire) == ALONE {
+            // SAFETY: the counts say so. Handles that were dropped in other threads happened before the load.
+            unsafe { self.drop_alone() }
+        } else if handles(self.counts().fetch_sub(HANDLE, Ordering::Release)) == 1 {
+            self.drop_value();
         }
     }
 }

@@ -5,6 +5,7 @@
 //! those of `opsmith::aot`.
 
 use opsmith_aot::{AttrValue, BpropContext, Declaration, InferCall, Operator};
+use opsmith_core::python_name;
 use opsmith_runtime::op::{ArgDef, ArgKind};
 use opsmith_runtime::{DType, Scalar, Tensor, Value};
 use pyo3::exceptions::PyTypeError;
@@ -207,7 +208,7 @@ impl PyCustom {
             if def.ty.optional && kind == "POSITIONAL_ONLY" {
                 named.set_item("default", py.None())?;
             }
-            class.call((documentation::python_name(def.name), class.getattr(kind)?), Some(&named))
+            class.call((python_name(def.name), class.getattr(kind)?), Some(&named))
         };
         let parameters = args.iter().map(parameter).collect::<PyResult<Vec<_>>>()?;
         inspect.getattr("Signature")?.call1((parameters,))

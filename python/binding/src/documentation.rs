@@ -7,6 +7,7 @@ mod description;
 mod printed;
 mod words;
 
+use opsmith_core::python_name;
 use opsmith_runtime::op::{ArgDef, ArgKind, DefaultValue, OpDef};
 
 use crate::call::Overloads;
@@ -14,22 +15,6 @@ use crate::call::Overloads;
 pub use description::{sample_dtype, sample_text, sampled};
 pub use printed::{learn_package, package};
 pub use words::learn;
-
-/// Words that Python reserves, which arguments and functions cannot have as names.
-const RESERVED: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
-];
-
-/// A name as Python can have it: a reserved word gets an underscore. So does each name that is one with underscores behind it, so
-/// that `lambda_`, the in-place form of `lambda`, has a name of its own.
-pub fn python_name(name: &str) -> String {
-    match RESERVED.contains(&name.trim_end_matches('_')) {
-        true => format!("{name}_"),
-        false => name.to_owned(),
-    }
-}
 
 /// One parameter of a function.
 #[derive(Clone, PartialEq)]

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use opsmith_core::python_name;
 use opsmith_runtime::library::{Form, Library};
 use opsmith_runtime::op::ArgKind;
 use pyo3::exceptions::{PyImportError, PyRuntimeError};
@@ -90,8 +91,10 @@ unsafe fn enter(
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            PyRuntimeError::new_err(format!("a mistake in opsmith itself, please report it: {text}"))
-                .restore(py);
+            PyRuntimeError::new_err(format!(
+                "a kernel or the library panicked: {text}\n  help: this is a mistake of theirs, please report it"
+            ))
+            .restore(py);
             std::ptr::null_mut()
         }
     }
@@ -151,7 +154,7 @@ fn families() -> BTreeMap<&'static str, Vec<String>> {
     let mut families: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     for op in call::library().all_ops().into_iter().filter(|op| !op.facts.backward_only) {
         let file = op.location.rsplit_once(':').map_or(op.location, |(file, _)| file);
-        let base = documentation::python_name(op.name.split('.').next().unwrap_or(op.name));
+        let base = python_name(op.name.split('.').next().unwrap_or(op.name));
         let family = families.entry(file).or_default();
         if !family.contains(&base) {
             family.push(base);
@@ -168,7 +171,11 @@ pub fn is_method(overloads: &Overloads) -> bool {
     })
 }
 
-/// Adds a function for each name of the library, and a method of tensors for those that take one first.
+/// Adds a function for each name of the library, and a method of tensors for those that take one first, unless they have one
+/// of that name.
+///
+/// # Errors
+/// `ImportError` if there are more names than possible, or one is that of something else in the module.
 pub fn install(module: &Bound<'_, PyModule>, library: &'static Library, package: &str) -> PyResult<()> {
     let py = module.py();
     module.add_function(wrap_pyfunction!(families, module)?)?;
@@ -186,18 +193,22 @@ pub fn install(module: &Bound<'_, PyModule>, library: &'static Library, package:
     for (slot, name) in names.into_iter().enumerate() {
         let overloads = Overloads::of(name).or_raise(py)?;
         let overloads = NAMES[slot].get_or_init(|| overloads);
-        let python = documentation::python_name(name);
-        if !module.hasattr(&*python)? {
-            let define = definition(slot, &python, documentation::function(overloads));
-            // SAFETY: the definition is valid for ever.
-            let function = unsafe {
-                Bound::from_owned_ptr_or_err(
-                    py,
-                    ffi::PyCFunction_NewEx(define, module.as_ptr(), package.as_ptr()),
-                )?
-            };
-            module.add(&*python, function)?;
+        let python = python_name(name);
+        if module.hasattr(&*python)? {
+            return Err(PyImportError::new_err(format!(
+                "the operator `{name}` would be `{package}.{python}`, which is the package's own\n  help: give it another name in \
+                 the spec"
+            )));
         }
+        let define = definition(slot, &python, documentation::function(overloads));
+        // SAFETY: the definition is valid for ever.
+        let function = unsafe {
+            Bound::from_owned_ptr_or_err(
+                py,
+                ffi::PyCFunction_NewEx(define, module.as_ptr(), package.as_ptr()),
+            )?
+        };
+        module.add(&*python, function)?;
         if is_method(overloads) && !own.contains(&*python)? {
             let define = definition(slot, &python, documentation::method(overloads));
             class.setattr(&*python, method(py, &class, define)?)?;
@@ -228,7 +239,7 @@ pub fn of_spec<'py>(
     let package = pyo3::types::PyString::new(py, package);
     let make = |(at, name): (usize, &'static str)| {
         let overloads = NAMES[first + at].get_or_init(|| Overloads::of_spec(library, name, spec));
-        let python = documentation::python_name(name);
+        let python = python_name(name);
         let define = definition(first + at, &python, documentation::function(overloads));
         // SAFETY: the definition is valid for ever.
         let function = unsafe {

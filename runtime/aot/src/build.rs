@@ -13,7 +13,7 @@ use opsmith_runtime::error::{Error, Result};
 use super::cache::{Cache, Key};
 use super::compiler::{Compiler, Language};
 use super::file::KernelFile;
-use super::manifest::{Entry, Manifest};
+use super::manifest::{Entry, Known, Manifest, hash_of};
 
 /// The header that kernels include, beside which existing sources compile unchanged.
 const HEADER: &str = include_str!("custom_aot_extra.h");
@@ -31,9 +31,9 @@ pub(super) struct Recipe<'a> {
 }
 
 /// A library that was made.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Built {
-    pub library: PathBuf,
+    pub library: KernelFile,
     /// How long the compiler ran, if it did.
     pub compiled: Option<Duration>,
     /// The source and the files that it includes, save those of the system.
@@ -56,23 +56,24 @@ pub(super) fn build(recipe: &Recipe<'_>) -> Result<Built> {
     flags.push(format!("-I{}", source.parent().unwrap_or(Path::new("/")).display()));
     flags.push(format!("-I{}", header_folder(&cache)?.display()));
     flags.extend(recipe.flags.iter().cloned());
-    let before = fingerprint_header(&cache, recipe)?;
+    let (before, signature) = fingerprint_header(&cache, recipe)?;
+    let hash = hash_of(recipe.source.read()?);
 
-    let mut key = Key::new("manifest 3");
+    let mut key = Key::new("manifest 4");
     key.add(source.as_os_str().as_encoded_bytes());
-    key.add(recipe.source.read()?);
+    key.add(&hash);
     key.add(flags.join("\0"));
     key.add(before.as_os_str().as_encoded_bytes());
     key.add(compiler.identity(&flags));
     let key = key.finish();
 
-    let manifest = cache.path(&format!("{key}.json"));
-    let known = Manifest::read(&manifest);
-    if let Some(entry) = known.current()
+    let known = [Known { path: source, hash: &hash }, Known { path: &before, hash: &signature }];
+    if let Ok(file) = KernelFile::open(&cache.path(&format!("{key}.json")))
+        && let Some(entry) = Manifest::read(&file).current(&known)
         && let Some(library) = cache.verified(&entry.object)
     {
         cache.touch(&library);
-        cache.touch(&manifest);
+        cache.touch(&file);
         return Ok(Built { library, compiled: None, files: entry.own_files() });
     }
     compile(recipe, &cache, &compiler, &flags, &before, &key)
@@ -92,21 +93,22 @@ fn compile(
     let (started, before_compiling) = (SystemTime::now(), Instant::now());
     compiler.compile(recipe.source.path(), flags, before, &temporary.0, &dependencies.0)?;
     let compiled = before_compiling.elapsed();
-    let mut entry = Entry::of(&KernelFile::open(&dependencies.0)?.read()?)?;
+    let mut entry = Entry::of(KernelFile::open(&dependencies.0)?.read()?)?;
     let mut origin = Key::new("object 2");
     origin.add(key);
     entry.hashes().for_each(|hash| origin.add(hash));
     let library = cache.insert(&temporary.0, &origin.finish(), ".so")?;
     let files = entry.own_files();
     if entry.is_older_than(started) {
-        entry.object = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        entry.object = library.file_name().unwrap_or_default().to_string_lossy().into_owned().into();
         // Read again: another process may have added to it while the compiler ran.
-        let mut known = Manifest::read(&cache.path(&format!("{key}.json")));
+        let file = KernelFile::open(&cache.path(&format!("{key}.json")));
+        let mut known = file.as_ref().map(Manifest::read).unwrap_or_default();
         known.remember(entry);
         let text = serde_json::to_string(&known).map_err(|error| Error::io(error.to_string()))?;
         cache.write(&text, &format!("{key}.json"))?;
     }
-    Ok(Built { library, compiled: Some(compiled), files })
+    Ok(Built { library: KernelFile::open(&library)?, compiled: Some(compiled), files })
 }
 
 /// A place in the cache for a library that is not made here, by its content, so that the file it was
@@ -115,7 +117,7 @@ fn compile(
 /// # Errors
 /// If it cannot be read or copied.
 pub(super) fn copy(library: &KernelFile) -> Result<PathBuf> {
-    Cache::of_user()?.store(&library.read()?, "library", ".so")
+    Cache::of_user()?.store(library.read()?, "library", ".so")
 }
 
 /// The folder with our header, which sources find unless they have their own beside them.
@@ -126,7 +128,7 @@ fn header_folder(cache: &Cache) -> Result<PathBuf> {
     let folder = cache.path(&name);
     let path = folder.join(HEADER_NAME);
     let is_right =
-        || KernelFile::open(&path).and_then(|file| file.read()).is_ok_and(|text| text == HEADER.as_bytes());
+        || KernelFile::open(&path).is_ok_and(|file| file.read().is_ok_and(|text| text == HEADER.as_bytes()));
     if !is_right() {
         cache.make_folder(&name)?;
         cache.write(HEADER, &format!("{name}/{HEADER_NAME}"))?;
@@ -134,8 +136,8 @@ fn header_folder(cache: &Cache) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// A header, included before the source, that puts the signature into the library.
-fn fingerprint_header(cache: &Cache, recipe: &Recipe<'_>) -> Result<PathBuf> {
+/// A header, included before the source, that puts the signature into the library; and the hash of its content.
+fn fingerprint_header(cache: &Cache, recipe: &Recipe<'_>) -> Result<(PathBuf, String)> {
     let text = match &recipe.fingerprint {
         None => String::new(),
         Some((name, text)) => format!(
@@ -143,7 +145,7 @@ fn fingerprint_header(cache: &Cache, recipe: &Recipe<'_>) -> Result<PathBuf> {
              const char {name}[] __attribute__((used)) = {text:?};\n}}\n"
         ),
     };
-    cache.store(text.as_bytes(), "signature", ".h")
+    Ok((cache.store(text.as_bytes(), "signature", ".h")?, hash_of(text.as_bytes())))
 }
 
 /// A file that is removed when this is dropped; not if it was moved to its place.

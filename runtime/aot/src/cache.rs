@@ -23,6 +23,8 @@ use super::file::KernelFile;
 const DEFAULT_LIMIT: u64 = 1 << 30;
 /// How long a file that is being written may be there.
 const ABANDONED: Duration = Duration::from_secs(3600);
+/// How exactly the time of the last use is known.
+const MOMENT: Duration = Duration::from_secs(60);
 
 /// Names that are the hash of a content.
 pub(super) struct Key(Sha256);
@@ -90,10 +92,15 @@ impl Cache {
         self.root.join(name)
     }
 
-    /// Notes that a file is used.
-    pub fn touch(&self, path: &Path) {
-        // If it cannot be noted, the file only leaves the cache sooner.
-        let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+    /// Notes that a file is used, unless that was noted a moment ago.
+    pub fn touch(&self, file: &KernelFile) {
+        let now = SystemTime::now();
+        let noted =
+            file.facts().modified().is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age < MOMENT));
+        if !noted {
+            // If it cannot be noted, the file only leaves the cache sooner.
+            let _ = File::options().append(true).open(file.path()).and_then(|file| file.set_modified(now));
+        }
     }
 
     /// A name for a file that is being written, which no other process or thread uses.
@@ -106,13 +113,13 @@ impl Cache {
 
     /// The file of that name, if it is there and its content is the one that the name says. A file that was
     /// cut off, overwritten, or cannot be read is as good as none.
-    pub fn verified(&self, name: &str) -> Option<PathBuf> {
+    pub fn verified(&self, name: &str) -> Option<KernelFile> {
         // A name out of a damaged list must not lead out of the folder.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
         let (stem, _) = name.split_once('.')?;
         let (_, hash) = stem.rsplit_once('-').filter(|_| name.bytes().all(plain))?;
-        let content = KernelFile::open(&self.path(name)).and_then(|file| file.read()).ok()?;
-        (hash_of(&content) == hash).then(|| self.path(name))
+        let file = KernelFile::open(&self.path(name)).ok()?;
+        (hash_of(file.read().ok()?) == hash).then_some(file)
     }
 
     /// Puts a finished file in its place, and removes the least recently used files if the folder
@@ -121,8 +128,7 @@ impl Cache {
     /// # Errors
     /// If it cannot be read or moved.
     pub fn insert(&self, temporary: &Path, origin: &str, end: &str) -> Result<PathBuf> {
-        let content = KernelFile::open(temporary)?.read()?;
-        let name = format!("{origin}-{}{end}", hash_of(&content));
+        let name = format!("{origin}-{}{end}", hash_of(KernelFile::open(temporary)?.read()?));
         let path = self.path(&name);
         // Another process that made the same may have it open already.
         if self.verified(&name).is_none() {
@@ -138,13 +144,12 @@ impl Cache {
     /// If it cannot be written.
     pub fn store(&self, content: &[u8], origin: &str, end: &str) -> Result<PathBuf> {
         let name = format!("{origin}-{}{end}", hash_of(content));
-        if let Some(path) = self.verified(&name) {
-            self.touch(&path);
-            return Ok(path);
+        if let Some(file) = self.verified(&name) {
+            self.touch(&file);
+        } else {
+            self.evict(&self.write(content, &name)?);
         }
-        let path = self.write(content, &name)?;
-        self.evict(&path);
-        Ok(path)
+        Ok(self.path(&name))
     }
 
     /// Writes a file of any name, which appears whole.

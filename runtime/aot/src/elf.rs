@@ -78,7 +78,7 @@ impl LibraryFacts {
                 "give a shared object for Linux on this processor, or a source that ends in .cc, .cpp or .cu",
             )
         };
-        let file = ElfFile64::<Endianness>::parse(&*content).map_err(|_| {
+        let file = ElfFile64::<Endianness>::parse(content).map_err(|_| {
             match content.starts_with(b"\x7fELF\x02") {
                 true => refuse("it was cut off, or overwritten"),
                 false => refuse("it is no shared object (ELF, 64 bits)"),

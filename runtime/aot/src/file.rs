@@ -1,10 +1,11 @@
 //! Files that kernels come from: opened once, judged by the open file, read within a bound.
 //!
 //! In: a path as a user wrote it. Out: the canonical path of the file that was opened, which is the only one
-//! that is used from then on, and its content. A path that is looked up a second time can lead to another
+//! that is used from then on, and its content, which is read once. A path that is looked up a second time can lead to another
 //! file: a bare name to a folder of `LD_LIBRARY_PATH`, a link to outside of the allowed folders. Must not
 //! know the content of the files.
 
+use std::cell::OnceCell;
 use std::env;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::Read;
@@ -24,8 +25,9 @@ const ATTEMPTS: usize = 100;
 pub(super) struct KernelFile {
     path: PathBuf,
     file: File,
-    /// Its size when it was opened, which is the capacity of a read.
-    bytes: u64,
+    /// Its state when it was opened.
+    facts: Metadata,
+    content: OnceCell<Vec<u8>>,
 }
 
 impl KernelFile {
@@ -60,7 +62,7 @@ impl KernelFile {
             .map_err(|error| unreadable(&error))?;
         let same = |now: Metadata| (now.dev(), now.ino()) == (facts.dev(), facts.ino());
         let stays = fs::symlink_metadata(&opened).is_ok_and(same);
-        Ok(stays.then_some(KernelFile { path: opened, file, bytes: facts.len() }))
+        Ok(stays.then(|| KernelFile { path: opened, file, facts, content: OnceCell::new() }))
     }
 
     /// Opens a file that a user named. Its canonical path must lie in a folder that `OPSMITH_AOT_ALLOW`
@@ -82,20 +84,28 @@ impl KernelFile {
         &self.path
     }
 
+    /// Its state when it was opened.
+    pub fn facts(&self) -> &Metadata {
+        &self.facts
+    }
+
     /// All that is in it.
     ///
     /// # Errors
     /// If it cannot be read, or is too large.
-    pub fn read(&self) -> Result<Vec<u8>> {
+    pub fn read(&self) -> Result<&[u8]> {
+        if let Some(content) = self.content.get() {
+            return Ok(content);
+        }
         // One more, since a full vector grows before the end is seen. A file of the system may say that it has no bytes, and
         // have any number.
-        let mut content = Vec::with_capacity(self.bytes as usize + 1);
+        let mut content = Vec::with_capacity(self.facts.len() as usize + 1);
         let mut bounded = (&self.file).take(LARGEST + 1);
         bounded.read_to_end(&mut content).map_err(|error| unreadable(&self.path, &error))?;
         if content.len() as u64 > LARGEST {
             return Err(too_large(&self.path));
         }
-        Ok(content)
+        Ok(self.content.get_or_init(|| content))
     }
 }
 

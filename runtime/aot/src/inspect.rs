@@ -58,7 +58,7 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
     match Language::of(path) {
         Some(language) => {
             let recipe = Recipe { source: &file, language, flags: &[], fingerprint: None };
-            look(&KernelFile::open(&build::build(&recipe)?.library)?)
+            look(&build::build(&recipe)?.library)
         }
         None => look(&file),
     }

@@ -1,8 +1,10 @@
 //! Facts about the libraries that were made from one source, and of the files they were made from.
 //!
 //! In: the list of files that a compiler says it read. Out: their states, kept as text in the cache, and
-//! whether they are still the same. Must not know compilers.
+//! whether they are still the same. A list has the hundreds of headers of a standard library and is read before each first
+//! call, so its texts stay where they were read. Must not know compilers.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -21,62 +23,80 @@ const REMEMBERED: usize = 8;
 
 /// The libraries made from one source, the latest first.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Manifest {
-    entries: Vec<Entry>,
+pub(super) struct Manifest<'a> {
+    #[serde(borrow)]
+    entries: Vec<Entry<'a>>,
 }
 
 /// One library, and the files it was made from.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct Entry<'a> {
     /// Its name in the cache.
-    pub object: String,
-    files: Vec<Dependency>,
+    #[serde(borrow)]
+    pub object: Cow<'a, str>,
+    #[serde(borrow)]
+    files: Vec<Dependency<'a>>,
 }
 
 /// A file as it was when it was read.
 #[derive(Serialize, Deserialize)]
-struct Dependency {
-    path: PathBuf,
+struct Dependency<'a> {
+    #[serde(borrow)]
+    path: Cow<'a, str>,
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
-    hash: String,
+    #[serde(borrow)]
+    hash: Cow<'a, str>,
 }
 
-impl Manifest {
-    /// The manifest at a path; an empty one if there is none, or none that can be read.
-    pub fn read(path: &Path) -> Manifest {
-        let text = KernelFile::open(path).and_then(|file| file.read());
-        text.ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+/// A file whose content is known.
+pub(super) struct Known<'a> {
+    pub path: &'a Path,
+    /// As [`hash_of`] says it.
+    pub hash: &'a str,
+}
+
+/// The hash of a file's content, as manifests have it.
+pub(super) fn hash_of(content: &[u8]) -> String {
+    let mut key = Key::new("file 1");
+    key.add(content);
+    key.finish()
+}
+
+impl<'a> Manifest<'a> {
+    /// The manifest in a file; an empty one if it cannot be read.
+    pub fn read(file: &'a KernelFile) -> Manifest<'a> {
+        file.read().ok().and_then(|text| serde_json::from_slice(text).ok()).unwrap_or_default()
     }
 
-    /// The library whose files are as they are now.
-    pub fn current(&self) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.files.iter().all(Dependency::is_current))
+    /// The library whose files are as they are now. Files that were read a moment ago are not read again.
+    pub fn current(&self, known: &[Known<'_>]) -> Option<&Entry<'a>> {
+        self.entries.iter().find(|entry| entry.files.iter().all(|file| file.is_current(known)))
     }
 
     /// Puts an entry before all others, in place of one of the same files.
-    pub fn remember(&mut self, entry: Entry) {
-        let same = |other: &Entry| other.hashes().eq(entry.hashes());
+    pub fn remember(&mut self, entry: Entry<'a>) {
+        let same = |other: &Entry<'_>| other.hashes().eq(entry.hashes());
         self.entries.retain(|other| !same(other));
         self.entries.insert(0, entry);
         self.entries.truncate(REMEMBERED);
     }
 }
 
-impl Entry {
+impl Entry<'_> {
     /// An entry without a library yet, of the files that a compiler listed as read, in the syntax of make.
     ///
     /// # Errors
-    /// If one of them cannot be read, or its name has a line break.
-    pub fn of(list: &[u8]) -> Result<Entry> {
+    /// If one of them cannot be read, or its name has a line break or is no UTF-8.
+    pub fn of(list: &[u8]) -> Result<Entry<'static>> {
         let files = listed(list)?.iter().map(|path| Dependency::of(path)).collect::<Result<_>>()?;
-        Ok(Entry { object: String::new(), files })
+        Ok(Entry { object: Cow::default(), files })
     }
 
     /// The contents of the files, in order.
     pub fn hashes(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().map(|file| file.hash.as_str())
+        self.files.iter().map(|file| &*file.hash)
     }
 
     /// Whether no file was changed since that time. If one was, a compiler that ran meanwhile may have read
@@ -87,35 +107,44 @@ impl Entry {
 
     /// The files save those that belong to the system.
     pub fn own_files(&self) -> Vec<PathBuf> {
-        self.files.iter().filter(|file| !file.is_of_system()).map(|file| file.path.clone()).collect()
+        self.files.iter().filter(|file| !file.is_of_system()).map(|file| PathBuf::from(&*file.path)).collect()
     }
 }
 
-impl Dependency {
-    fn of(path: &Path) -> Result<Dependency> {
+impl Dependency<'_> {
+    fn of(path: &Path) -> Result<Dependency<'static>> {
         let path = std::path::absolute(path)
             .map_err(|error| Error::io(format!("cannot read {}: {error}", path.display())))?;
         let file = KernelFile::open(&path)?;
         let facts = fs::metadata(&path)
             .map_err(|error| Error::io(format!("cannot read {}: {error}", path.display())))?;
-        let mut key = Key::new("file 1");
-        key.add(file.read()?);
+        let hash = hash_of(file.read()?).into();
+        let path = path.into_os_string().into_string().map_err(|path| {
+            Error::io(format!("the path {} is no UTF-8", path.display())).with_help("rename it")
+        })?;
         Ok(Dependency {
-            path,
+            path: path.into(),
             size: facts.size(),
             modified: (facts.mtime(), facts.mtime_nsec()),
             changed: (facts.ctime(), facts.ctime_nsec()),
-            hash: key.finish(),
+            hash,
         })
     }
 
     /// Whether the file is unchanged. Of the system's files, the time of the last change is enough.
-    fn is_current(&self) -> bool {
-        let unchanged = || Dependency::of(&self.path).is_ok_and(|now| now.hash == self.hash);
+    fn is_current(&self, known: &[Known<'_>]) -> bool {
+        if let Some(known) = known.iter().find(|known| known.path.as_os_str() == &*self.path) {
+            return known.hash == self.hash;
+        }
+        let path = Path::new(&*self.path);
+        let unchanged = || {
+            let now = KernelFile::open(path).and_then(|file| file.read().map(hash_of));
+            now.is_ok_and(|now| now == self.hash)
+        };
         if !self.is_of_system() {
             return unchanged();
         }
-        let Ok(facts) = fs::metadata(&self.path) else { return false };
+        let Ok(facts) = fs::metadata(path) else { return false };
         let same = facts.size() == self.size
             && (facts.mtime(), facts.mtime_nsec()) == self.modified
             && (facts.ctime(), facts.ctime_nsec()) == self.changed;
@@ -123,7 +152,7 @@ impl Dependency {
     }
 
     fn is_of_system(&self) -> bool {
-        self.path.starts_with("/usr") || self.path.starts_with("/opt")
+        self.path.starts_with("/usr/") || self.path.starts_with("/opt/")
     }
 
     fn is_older_than(&self, time: SystemTime) -> bool {

@@ -1,6 +1,6 @@
 //! From a kernel's file to the shared object that is loaded for it.
 //!
-//! In: a kernel with its file. Out: the path of a shared object, compiled or copied into the cache if it has to
+//! In: a kernel with its file. Out: a shared object, compiled or copied into the cache if it has to
 //! be, and its library. Must not know calls.
 
 use std::fs;
@@ -42,14 +42,14 @@ impl Stamp {
 impl Kernel {
     /// The shared object, compiled if it has to be. One of the cache that is not there any more, or not as it
     /// was, is made again.
-    pub fn object(&self, state: &mut State) -> Result<PathBuf> {
+    pub fn object(&self, state: &mut State) -> Result<KernelFile> {
         if let Some(object) = &state.object
             && object.stamp == Stamp::of(&object.path)
         {
-            return Ok(object.path.clone());
+            return KernelFile::open(&object.path);
         }
         let source = KernelFile::allowed(&self.source)?;
-        let path = match Language::of(&self.source) {
+        let file = match Language::of(&self.source) {
             Some(language) => {
                 let name = format!("{FINGERPRINT}{}", self.function);
                 let text = self.signature.fingerprint(&self.function, self.place);
@@ -66,20 +66,21 @@ impl Kernel {
             }
             None if self.options.reload => {
                 state.watched = watch(vec![source.path().to_owned()]);
-                build::copy(&source)?
+                KernelFile::open(&build::copy(&source)?)?
             }
-            None => source.path().to_owned(),
+            None => source,
         };
-        state.object = Some(SharedObject { stamp: Stamp::of(&path), path: path.clone() });
-        Ok(path)
+        let path = file.path().to_owned();
+        state.object = Some(SharedObject { stamp: Stamp::of(&path), path });
+        Ok(file)
     }
 
     /// Loads the library and compares the signature that it carries with the declared one.
-    pub fn open(&self, object: &Path) -> Result<Library> {
-        let library = Library::open(&KernelFile::open(object)?, &self.source, &self.function)?;
+    pub fn open(&self, object: &KernelFile) -> Result<Library> {
+        let library = Library::open(object, &self.source, &self.function)?;
         if let Some(carried) = &library.fingerprint {
             compare_fingerprints(carried, &self.signature.fingerprint(&self.function, self.place))
-                .map_err(|error| error.with_note(format!("in {}", object.display())))?;
+                .map_err(|error| error.with_note(format!("in {}", object.path().display())))?;
         }
         Ok(library)
     }

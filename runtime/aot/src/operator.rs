@@ -139,6 +139,7 @@ impl Operator {
         active
             .kernel
             .object(&mut active.kernel.state())
+            .map(|file| file.path().to_owned())
             .map_err(|error| error.in_op(self.op.name, Vec::new()))
     }
 

@@ -223,9 +223,9 @@ fn place_of(source: &Path, function: &str) -> Option<String> {
     if source.extension().is_some_and(|extension| extension == "so") {
         return None;
     }
-    let bytes = KernelFile::allowed(source).ok()?.read().ok()?;
+    let file = KernelFile::allowed(source).ok()?;
     // Comments may be in another encoding.
-    let text = String::from_utf8_lossy(&bytes);
+    let text = String::from_utf8_lossy(file.read().ok()?);
     let line = cpp::definition(&text, function)?;
     Some(format!("{}:{line}", source.display()))
 }

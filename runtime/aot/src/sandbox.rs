@@ -5,7 +5,6 @@
 //! writes outputs to memory that both share.
 
 use std::ffi::c_void;
-use std::path::Path;
 use std::sync::Arc;
 
 use opsmith_runtime::error::{Error, Result};
@@ -15,6 +14,7 @@ use super::check;
 use super::child::{Work, failed};
 use super::device::{self, Place};
 use super::dtypes;
+use super::file::KernelFile;
 use super::infer::check_shape;
 use super::instance::{Instance, Shape, Slot};
 use super::kernel::Kernel;
@@ -26,7 +26,7 @@ const PADDING: usize = 512;
 ///
 /// # Errors
 /// If it fails, crashes, or does not return in time.
-pub(super) fn run(kernel: &Kernel, object: &Path, shape: &Shape, addresses: &[*mut u8]) -> Result<()> {
+pub(super) fn run(kernel: &Kernel, object: &KernelFile, shape: &Shape, addresses: &[*mut u8]) -> Result<()> {
     kernel.place.check_copy()?;
     let (inputs, outputs) = shape.slots.split_at(shape.inputs);
     let sizes: Vec<usize> = outputs.iter().map(|slot| slot.bytes().next_multiple_of(64)).collect();

@@ -27,7 +27,10 @@ pub const TABLE: Table = Table {
         ("check", &["device", "instance", "kernel", "library"]),
         ("kernel", &["check", "device", "infer", "instance", "library", "object", "sandbox", "signature"]),
         ("object", &["build", "compiler", "elf", "file", "kernel", "library", "signature"]),
-        ("sandbox", &["check", "child", "device", "dtypes", "infer", "instance", "kernel", "library"]),
+        (
+            "sandbox",
+            &["check", "child", "device", "dtypes", "file", "infer", "instance", "kernel", "library"],
+        ),
         ("open", &["infer", "instance", "kernel"]),
         ("gradient", &["attributes", "registry", "signature"]),
         ("registry", &["file", "gradient", "kernel", "open", "signature"]),

@@ -3,21 +3,9 @@
 //! In: an operator. Out: a declaration for each of its functions there. The names of parameters, and which of them have a
 //! default, are those of `opsmith_python_binding::documentation`; a test compares them with the stubs of the stock package.
 
-use opsmith_core::MemoryFormat;
+use opsmith_core::{MemoryFormat, python_name};
 
 use opsmith_codegen::model::{Arg, Default, Op};
-
-/// Words that Python reserves, which parameters cannot have as names.
-const RESERVED: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
-];
-
-/// A name as Python has it: `python_name` of that crate.
-fn name(text: &str) -> String {
-    if RESERVED.contains(&text.trim_end_matches('_')) { format!("{text}_") } else { text.to_owned() }
-}
 
 /// The declarations of an operator's functions in Python; none of an operator that is for formulas alone. An alias has the
 /// parameters of the operator that is meant.
@@ -26,7 +14,7 @@ pub fn declarations(op: &Op, meant: &Op) -> Vec<String> {
         return Vec::new();
     }
     let declaration = |text: &str, out: bool| {
-        format!("{}({})", name(text.split('.').next().unwrap_or_default()), listed(&meant.args, out))
+        format!("{}({})", python_name(text.split('.').next().unwrap_or_default()), listed(&meant.args, out))
     };
     let mut all = vec![declaration(&op.name, op.forms.out.is_some())];
     all.extend(op.forms.inplace.as_deref().map(|text| declaration(text, false)));
@@ -61,8 +49,8 @@ fn parameter(arg: &Arg, default: Option<&Default>) -> String {
         other => other,
     };
     match default {
-        Some(default) => format!("{}={}", name(own), value(default)),
-        None => name(own),
+        Some(default) => format!("{}={}", python_name(own), value(default)),
+        None => python_name(own),
     }
 }
 

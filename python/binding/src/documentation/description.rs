@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use opsmith_core::python_name;
 use opsmith_runtime::library::{Form, Words};
 use opsmith_runtime::op::{ElementType, OpDef};
 use opsmith_runtime::sample::{Sample, SampleValue};
@@ -12,7 +13,7 @@ use opsmith_runtime::{Backend, DType};
 
 use super::printed::{package, printed};
 use super::words::{OfOperator, sentence};
-use super::{argument_name, default, float, python_name, takes_out};
+use super::{argument_name, default, float, takes_out};
 use crate::call::Overloads;
 
 /// The first sentence of a documentation.
