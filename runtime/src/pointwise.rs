@@ -80,7 +80,7 @@ fn run<const N: usize>(
     call: &KernelCall<'_>,
     inputs: &[usize],
     types: &Operands<N>,
-    body: &Loop<'_>,
+    body: Loop<'_>,
 ) -> Result<()> {
     if types.plain {
         let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
@@ -99,7 +99,7 @@ fn run_with_checks<const N: usize>(
     call: &KernelCall<'_>,
     inputs: &[usize],
     types: &Operands<N>,
-    body: &Loop<'_>,
+    body: Loop<'_>,
 ) -> Result<()> {
     // Floats have quotients by zero; of integers, an expression cannot say that there is none.
     if types.integers {
@@ -129,14 +129,14 @@ unsafe fn run_together<const N: usize>(
     pointers: &[*mut u8; MAX_OPERANDS],
     types: &Operands<N>,
     length: usize,
-    body: &Loop<'_>,
+    body: Loop<'_>,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         if length > CHUNK && !types.integers {
-            run_in_threads(pointers, &types.dtypes, length, *body);
+            run_in_threads(pointers, &types.dtypes, length, body);
         } else {
-            run_natural(pointers, &types.dtypes, length, *body);
+            run_natural(pointers, &types.dtypes, length, body);
         }
     }
 }
@@ -147,7 +147,7 @@ fn run_apart<const N: usize>(
     call: &KernelCall<'_>,
     inputs: &[usize],
     types: &Operands<N>,
-    body: &Loop<'_>,
+    body: Loop<'_>,
 ) -> Result<()> {
     let operands = call.operands_of_any_dtype(inputs)?;
     let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
@@ -160,7 +160,7 @@ fn run_apart<const N: usize>(
     let blocks = Blocks::new(&operands, types.dtypes);
     // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements: operands
     // that share memory with the output are the same elements.
-    let run = |rows: &Rows<'_>| unsafe { blocks.run(rows, *body) };
+    let run = |rows: &Rows<'_>| unsafe { blocks.run(rows, body) };
     if types.integers {
         for_each_rows(&operands, blocks.area(), Visit::InOrder(&mut { run }))
     } else {
@@ -198,12 +198,12 @@ pub unsafe fn map_untyped<F: Fn(&[*mut u8; MAX_OPERANDS], usize) + Sync>(
     // SAFETY: the caller's promise.
     let body = unsafe { Loop::new(function, const { &Versions::one(run_function::<F>) }) };
     match inputs.len() {
-        0 => run::<1>(call, inputs, &operands(dtypes), &body),
-        1 => run::<2>(call, inputs, &operands(dtypes), &body),
-        2 => run::<3>(call, inputs, &operands(dtypes), &body),
-        3 => run::<4>(call, inputs, &operands(dtypes), &body),
-        4 => run::<5>(call, inputs, &operands(dtypes), &body),
-        5 => run::<6>(call, inputs, &operands(dtypes), &body),
+        0 => run::<1>(call, inputs, &operands(dtypes), body),
+        1 => run::<2>(call, inputs, &operands(dtypes), body),
+        2 => run::<3>(call, inputs, &operands(dtypes), body),
+        3 => run::<4>(call, inputs, &operands(dtypes), body),
+        4 => run::<5>(call, inputs, &operands(dtypes), body),
+        5 => run::<6>(call, inputs, &operands(dtypes), body),
         count => panic!("{count} inputs of a loop"),
     }
 }
@@ -282,7 +282,7 @@ macro_rules! map {
                 call: &KernelCall<'_>,
                 inputs: &[usize; $count],
                 types: &Operands<{ $count + 1 }>,
-                body: &Loop<'_>,
+                body: Loop<'_>,
             ) -> Result<()> {
                 run(call, inputs, types, body)
             }
@@ -325,7 +325,7 @@ macro_rules! map {
             }
             // SAFETY: the loop of this function, over elements of these types.
             let body = unsafe { Loop::new(&function, const { &versions::<R, $($T,)* F>() }) };
-            run_loop(call, &inputs, types, &body)
+            run_loop(call, &inputs, types, body)
         }
     };
 }

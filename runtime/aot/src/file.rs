@@ -8,7 +8,7 @@
 use std::cell::OnceCell;
 use std::env;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -47,19 +47,10 @@ impl KernelFile {
 
     /// Opens a file, unless it is replaced by another one meanwhile.
     fn try_open(path: &Path) -> Result<Option<KernelFile>> {
-        let unreadable = |error: &std::io::Error| unreadable(path, error);
-        // Looked at before it is opened: opening a device or a pipe alone may do something, or wait.
-        check_kind(path, &fs::metadata(path).map_err(|error| unreadable(&error))?)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path)
-            .map_err(|error| unreadable(&error))?;
-        let facts = file.metadata().map_err(|error| unreadable(&error))?;
-        check_kind(path, &facts)?;
+        let (file, facts) = open_regular(path)?;
         let opened = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
             .or_else(|_| fs::canonicalize(path))
-            .map_err(|error| unreadable(&error))?;
+            .map_err(|error| unreadable(path, &error))?;
         let same = |now: Metadata| (now.dev(), now.ino()) == (facts.dev(), facts.ino());
         let stays = fs::symlink_metadata(&opened).is_ok_and(same);
         Ok(stays.then(|| KernelFile { path: opened, file, facts, content: OnceCell::new() }))
@@ -97,16 +88,57 @@ impl KernelFile {
         if let Some(content) = self.content.get() {
             return Ok(content);
         }
-        // One more, since a full vector grows before the end is seen. A file of the system may say that it has no bytes, and
-        // have any number.
-        let mut content = Vec::with_capacity(self.facts.len() as usize + 1);
-        let mut bounded = (&self.file).take(LARGEST + 1);
-        bounded.read_to_end(&mut content).map_err(|error| unreadable(&self.path, &error))?;
-        if content.len() as u64 > LARGEST {
-            return Err(too_large(&self.path));
-        }
+        let content = read_all(&self.file, &self.facts, &self.path)?;
         Ok(self.content.get_or_init(|| content))
     }
+}
+
+/// The content of a file, and its state when it was opened: of one that is only looked at, so that it does not matter where it
+/// lies.
+///
+/// # Errors
+/// As [`KernelFile::open`].
+pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Metadata)> {
+    let (file, facts) = open_regular(path)?;
+    Ok((read_all(&file, &facts, path)?, facts))
+}
+
+/// Opens a regular file, with its state then.
+fn open_regular(path: &Path) -> Result<(File, Metadata)> {
+    let unreadable = |error: &std::io::Error| unreadable(path, error);
+    // Looked at before it is opened: opening a device or a pipe alone may do something, or wait.
+    check_kind(path, &fs::metadata(path).map_err(|error| unreadable(&error))?)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .map_err(|error| unreadable(&error))?;
+    let facts = file.metadata().map_err(|error| unreadable(&error))?;
+    check_kind(path, &facts)?;
+    Ok((file, facts))
+}
+
+/// All that is in a file of that state, in as few pieces as the system gives.
+fn read_all(mut file: &File, facts: &Metadata, path: &Path) -> Result<Vec<u8>> {
+    // One more, since the end is seen by a read of nothing. A file of the system may say that it has no bytes, and have any number.
+    let mut content = vec![0; facts.len() as usize + 1];
+    let mut length = 0;
+    loop {
+        match file.read(&mut content[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable(path, &error)),
+        }
+        if length as u64 > LARGEST {
+            return Err(too_large(path));
+        }
+        if length == content.len() {
+            content.resize(length * 2, 0);
+        }
+    }
+    content.truncate(length);
+    Ok(content)
 }
 
 /// The error of a file that cannot be read.

@@ -16,7 +16,7 @@ use opsmith_runtime::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::cache::Key;
-use super::file::KernelFile;
+use super::file::{self, KernelFile};
 
 /// How many states of the included files are remembered for one source.
 const REMEMBERED: usize = 8;
@@ -115,10 +115,8 @@ impl Dependency<'_> {
     fn of(path: &Path) -> Result<Dependency<'static>> {
         let path = std::path::absolute(path)
             .map_err(|error| Error::io(format!("cannot read {}: {error}", path.display())))?;
-        let file = KernelFile::open(&path)?;
-        let facts = fs::metadata(&path)
-            .map_err(|error| Error::io(format!("cannot read {}: {error}", path.display())))?;
-        let hash = hash_of(file.read()?).into();
+        let (content, facts) = file::read(&path)?;
+        let hash = hash_of(&content).into();
         let path = path.into_os_string().into_string().map_err(|path| {
             Error::io(format!("the path {} is no UTF-8", path.display())).with_help("rename it")
         })?;
@@ -137,10 +135,7 @@ impl Dependency<'_> {
             return known.hash == self.hash;
         }
         let path = Path::new(&*self.path);
-        let unchanged = || {
-            let now = KernelFile::open(path).and_then(|file| file.read().map(hash_of));
-            now.is_ok_and(|now| now == self.hash)
-        };
+        let unchanged = || file::read(path).is_ok_and(|(content, _)| hash_of(&content) == self.hash);
         if !self.is_of_system() {
             return unchanged();
         }
