@@ -1,6 +1,7 @@
 """Operators of a folder that ``opsmith bridge jax`` made: the package ``opsmith_example_custom_op_jax`` of the example crate with some stock
 operators. ``scripts/bridges.sh`` builds it and runs this; without it, the tests are skipped."""
 
+import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax")
@@ -207,10 +208,42 @@ def test_shapes_are_known_without_a_run():
     assert found.shape == (6, 4) and found.dtype == jnp.float32
 
 
-def test_symbolic_sizes_are_refused():
-    struct = jax.ShapeDtypeStruct(jax.export.symbolic_shape("rows, 4"), jnp.float32)
-    with pytest.raises(NotImplementedError, match="`gelu` is called with symbolic sizes\n  help: export the program for sizes that are"):
-        jax.export.export(jax.jit(ops.gelu))(struct)
+def exported(function, shapes, constraints=()):
+    scope = jax.export.SymbolicScope(constraints)
+    structs = [jax.ShapeDtypeStruct(jax.export.symbolic_shape(one, scope=scope), jnp.float32) for one in shapes]
+    targets = [f"opsmith_example_custom_op.{name}" for name in ("run", "gradient", "tangent")]
+    checks = [jax.export.DisabledSafetyCheck.custom_call(target) for target in targets]
+    return jax.export.export(jax.jit(function), disabled_checks=checks)(*structs)
+
+
+SYMBOLIC = {
+    "gelu": (ops.gelu, ["rows, 4"], ()),
+    "add": (lambda x, y: ops.add_Tensor(x, y, alpha=2), ["a, b", "b"], ()),
+    "softmax": (lambda x: ops.softmax_int(x, 1), ["a, b"], ()),
+    "cat": (lambda x, y: ops.cat([x, y, x], 0), ["a, c", "b, c"], ()),
+    "laplacian": (ops.laplacian, ["h, w"], ("h >= 3", "w >= 3")),
+    "transpose_copy": (lambda x: ops.transpose_copy(x, [1, 0]), ["a, b"], ()),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_one_exported_program_serves_all_sizes(name):
+    function, shapes, constraints = SYMBOLIC[name]
+    slopes = jax.grad(lambda *args: (function(*args) ** 2).sum(), tuple(range(len(shapes))))
+    programs = [(exported(one, shapes, constraints), one) for one in (function, slopes)]
+    for sizes in ({"rows": 3, "a": 2, "b": 3, "c": 4, "h": 5, "w": 6}, {"rows": 6, "a": 4, "b": 7, "c": 2, "h": 9, "w": 8}):
+        made = np.random.default_rng(0)
+        arrays = [[int(sizes.get(one, one)) for one in shape.split(", ")] for shape in shapes]
+        arrays = [jnp.array(made.standard_normal(shape), jnp.float32) for shape in arrays]
+        for program, one in programs:
+            for found, wanted in zip(jax.tree.leaves(program.call(*arrays)), jax.tree.leaves(one(*arrays)), strict=True):
+                np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+def test_sizes_of_results_are_formulas():
+    assert str(exported(*SYMBOLIC["cat"]).out_avals[0].shape) == "(b + 2*a, c)"
+    with pytest.raises(ValueError, match="not possible for all values of their symbols: needed is"):
+        exported(SYMBOLIC["add"][0], ["a, b", "c"])
 
 
 @pytest.mark.parametrize(

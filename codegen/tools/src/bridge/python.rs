@@ -4,7 +4,7 @@
 
 use minijinja::{Value, context};
 use opsmith_core::DType;
-use opsmith_core::abi::{CODES, KINDS, VERSION, element};
+use opsmith_core::abi::{CODES, KINDS, NODES, VERSION, element};
 
 /// The module.
 pub const INTERFACE: &str = include_str!("templates/abi.py.j2");
@@ -31,6 +31,7 @@ fn dtypes() -> String {
 pub fn numbers(shared: &Value) -> Value {
     context! {
         kinds => dictionary(KINDS),
+        nodes => dictionary(NODES),
         codes => dictionary(CODES),
         dtypes => dtypes(),
         version => VERSION,
