@@ -10,8 +10,8 @@ mod methods;
 mod tracing;
 
 pub use memory::{
-    Workspace, add, bytes_of, clear, convert, make_valid, read_one, reserve, run_kernel, run_on_host,
-    with_one_shape,
+    Workspace, add, bytes_of, clear, convert, make_valid, read_one, reserve, run_in_turn, run_kernel,
+    run_on_host, until_out_of_memory, with_one_shape,
 };
 pub use methods::{
     ArgumentInternals, GeneratorInternals, GradientInternals, KernelInternals, OperatorInternals,

@@ -48,7 +48,7 @@ pub struct Scratch<T>(GrowingVec<T, Cached>);
 pub struct Cached;
 
 thread_local! {
-    /// Whether [`or_out_of_memory`] runs in this thread.
+    /// Whether [`until_out_of_memory`] runs in this thread.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -61,19 +61,28 @@ struct OutOfMemory(usize);
 /// Errors of the kernel, and if there is no memory for scratch.
 #[inline]
 pub(crate) fn or_out_of_memory(kernel: impl FnOnce() -> Result<()>) -> Result<()> {
+    until_out_of_memory(kernel).unwrap_or_else(Err)
+}
+
+/// Runs a function that calls kernels by [`Kernel::run_in_turn`](crate::op::Kernel): a failed scratch allocation ends it.
+///
+/// # Errors
+/// If there is no memory for scratch; the function did not come to its end then.
+#[inline]
+pub(crate) fn until_out_of_memory<T>(kernels: impl FnOnce() -> T) -> Result<T> {
     let outer = CAUGHT.replace(true);
     // An unwound kernel leaves its outputs half written, as one that returns an error does.
-    let result = panic::catch_unwind(AssertUnwindSafe(kernel));
+    let result = panic::catch_unwind(AssertUnwindSafe(kernels));
     CAUGHT.set(outer);
-    result.unwrap_or_else(refused)
+    result.map_err(refused)
 }
 
 /// The error of a failed scratch allocation, from the payload of its panic.
 #[cold]
-fn refused(payload: Box<dyn Any + Send>) -> Result<()> {
+fn refused(payload: Box<dyn Any + Send>) -> Error {
     match payload.downcast::<OutOfMemory>() {
-        Ok(wanted) => Err(Error::memory(format!("there is no memory for {} bytes to work in", wanted.0))
-            .with_help("use smaller tensors, or free others")),
+        Ok(wanted) => Error::memory(format!("there is no memory for {} bytes to work in", wanted.0))
+            .with_help("use smaller tensors, or free others"),
         Err(other) => panic::resume_unwind(other),
     }
 }

@@ -4,7 +4,7 @@
 //! calls the same kernel as often with prepared arguments, and nothing else. The cost of the graph is the difference to
 //! `graph.run_1000`: the line `graph.overhead` has it per node (`overhead_ns`), with both times.
 
-use opsmith::runtime::internals::with_one_shape;
+use opsmith::runtime::internals::{run_in_turn, until_out_of_memory, with_one_shape};
 use opsmith::runtime::op::KernelCall;
 use opsmith::runtime::{Arg, Backend};
 use opsmith::{AmaxOptions, DType, MeanDimOptions, Result, SumDimOptions, Tensor, TensorOps};
@@ -123,9 +123,10 @@ fn kernels(harness: &mut Harness, x: &Tensor, length: usize) -> Result<Option<f6
     let args: Vec<[Arg<'_>; 3]> = (0..length).map(args).collect();
     let call = |(args, out): (&[Arg<'_>; 3], &Tensor)| {
         // SAFETY: the arguments and the output have the kernel's dtype and one shape, and only this thread uses them.
-        unsafe { kernel.run(&with_one_shape(KernelCall::new(op, args, std::slice::from_ref(out)))) }
+        unsafe { run_in_turn(kernel, &with_one_shape(KernelCall::new(op, args, std::slice::from_ref(out)))) }
     };
-    Ok(harness.case("graph.kernels_1000", CALL, || args.iter().zip(&tensors).try_for_each(call)))
+    let all = || until_out_of_memory(|| args.iter().zip(&tensors).try_for_each(call)).flatten();
+    Ok(harness.case("graph.kernels_1000", CALL, all))
 }
 
 /// Layers with products, views and broadcasting: 10,000 nodes, with a batch of unknown size.

@@ -14,7 +14,6 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::argument;
 use crate::bridge::PyDefinition;
-use crate::documentation;
 use crate::errors::{OrRaise, carry, forget};
 use crate::result;
 use crate::tensor::PyTensor;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use opsmith_core::python_name;
 use opsmith_runtime::lists::{AnyLists, ListItem, Lists};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{Arg, Scalar, Tensor, Value};
@@ -14,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyList, PyTuple};
 
-use crate::documentation::{package, python_name};
+use crate::documentation::package;
 use crate::random::PyGenerator;
 use crate::tensor::PyTensor;
 use crate::types::{PyDevice, PyMemoryFormat, dtype_object};

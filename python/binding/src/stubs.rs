@@ -5,12 +5,13 @@
 
 use std::fmt::Write as _;
 
+use opsmith_core::python_name;
 use opsmith_runtime::library::Form;
 use opsmith_runtime::op::{ArgKind, OpDef};
 use pyo3::prelude::*;
 
 use crate::call::{Overloads, library};
-use crate::documentation::{Parameter, of_overloads, python_name, sampled, takes_out};
+use crate::documentation::{Parameter, of_overloads, sampled, takes_out};
 use crate::errors::OrRaise;
 use crate::functions::{is_method, names};
 

@@ -41,6 +41,22 @@ pub(crate) unsafe fn run(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     result
 }
 
+/// As [`run`], of one kernel of several, as [`Kernel::run_in_turn`] runs it.
+///
+/// # Safety
+/// As of [`run`].
+#[inline]
+pub(crate) unsafe fn run_in_turn(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
+    if cfg!(debug_assertions) {
+        // SAFETY: the caller's promise.
+        return unsafe { run(kernel, call) };
+    }
+    // SAFETY: as in `run`.
+    let result = unsafe { kernel.run_in_turn(call) };
+    call.make_untouched_valid();
+    result
+}
+
 /// Calls the kernel of an operator over filled memory, row-major and, if callers can give outputs, with gaps.
 ///
 /// Operators without a kernel, such as views and compositions, are skipped: they write nothing themselves. So are those

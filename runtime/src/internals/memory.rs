@@ -8,6 +8,7 @@ use crate::allocator::{self, Block};
 use crate::error::Result;
 use crate::op::{Kernel, KernelCall};
 use crate::scalar::Scalar;
+use crate::scratch;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::{copy, dispatch, op};
@@ -113,6 +114,28 @@ pub unsafe fn run_kernel(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
 pub unsafe fn run_on_host(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe { dispatch::written::run(kernel, call) }
+}
+
+/// Runs a function that calls kernels by [`run_in_turn`]: a failed scratch allocation ends it.
+///
+/// # Errors
+/// If there is no memory for scratch; the function did not come to its end then.
+#[inline]
+pub fn until_out_of_memory<T>(kernels: impl FnOnce() -> T) -> Result<T> {
+    scratch::until_out_of_memory(kernels)
+}
+
+/// As [`run_on_host`], of one kernel of several that a function of [`until_out_of_memory`] runs.
+///
+/// # Errors
+/// Errors of the kernel.
+///
+/// # Safety
+/// As of [`run_on_host`].
+#[inline]
+pub unsafe fn run_in_turn(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { dispatch::written::run_in_turn(kernel, call) }
 }
 
 /// The call with tensors of one shape, so that loops need not compare them.

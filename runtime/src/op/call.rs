@@ -67,6 +67,19 @@ impl Kernel {
     pub unsafe fn run(self, call: &KernelCall<'_>) -> Result<()> {
         or_out_of_memory(|| (self.0)(call))
     }
+
+    /// As [`run`](Self::run), of one kernel of several: a failed scratch allocation ends the function of `until_out_of_memory`
+    /// that runs them.
+    ///
+    /// # Errors
+    /// Errors of the kernel.
+    ///
+    /// # Safety
+    /// As of [`run`](Self::run).
+    #[inline(always)]
+    pub(crate) unsafe fn run_in_turn(self, call: &KernelCall<'_>) -> Result<()> {
+        (self.0)(call)
+    }
 }
 
 /// A call as a kernel receives it: arguments in signature order, inputs converted according to

@@ -11,6 +11,7 @@ mod step;
 mod tiled;
 
 use std::borrow::Borrow;
+use std::cell::Cell;
 
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::embedder;
@@ -32,7 +33,7 @@ use crate::show::table::counted;
 
 use executable::Executable;
 use records::Counts;
-use step::{malformed, run_plain};
+use step::{describe, malformed, run_plain};
 
 /// The states of generators that the function makes, by number.
 pub(crate) type GeneratorStates = Scratch<GeneratorState>;
@@ -228,9 +229,17 @@ impl Plan {
 }
 
 fn run_all(steps: &[Step], tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
-    steps.iter().try_for_each(|step| {
-        embedder::step()?;
-        run_step(step, tensors, lists)
+    let current = Cell::new(None);
+    let all = internals::until_out_of_memory(|| {
+        steps.iter().try_for_each(|step| {
+            embedder::step()?;
+            current.set(Some(step));
+            run_step::<true>(step, tensors, lists)
+        })
+    });
+    all.unwrap_or_else(|error| match current.get() {
+        None => Err(error),
+        Some(step) => Err(describe(step, error, |id| &tensors[id.index()], lists)),
     })
 }
 
@@ -248,14 +257,14 @@ fn run_levels(
         start = end;
         embedder::step()?;
         if let [alone] = together {
-            run_step(alone, tensors, lists)?;
+            run_step::<false>(alone, tensors, lists)?;
             continue;
         }
         // The error of the first node that failed, in node order, so that the error is deterministic.
         let failure = parallel::FirstError::default();
         let tensors: &[Tensor] = tensors;
         parallel::run(threads, together.len(), &|number| {
-            failure.note(number, run_plain(&together[number], tensors, lists));
+            failure.note(number, run_plain::<false>(&together[number], tensors, lists));
         });
         failure.into_result()?;
     }
@@ -263,9 +272,9 @@ fn run_levels(
 }
 
 #[inline(always)]
-fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
+fn run_step<const IN_TURN: bool>(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
     if step.kind.is_plain() {
-        run_plain(step, tensors, lists)
+        run_plain::<IN_TURN>(step, tensors, lists)
     } else {
         run_structured(step, tensors, lists, &mut |list, tensors| run_all(&list.steps, tensors, lists))
     }
@@ -281,7 +290,7 @@ fn run_structured(
 ) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { .. } | StepKind::Copy | StepKind::Add | StepKind::Chain(_) => {
-            run_plain(step, tensors, lists)
+            run_plain::<false>(step, tensors, lists)
         }
         StepKind::Tiled(tiled) => tiled::run(tiled, tensors),
         StepKind::Cond { branches } => {

@@ -183,7 +183,7 @@ impl Replay<'_> {
         let lists = self.lists;
         steps.iter().try_for_each(|step| {
             if step.kind.is_plain() {
-                return run_plain(step, tensors, lists);
+                return run_plain::<false>(step, tensors, lists);
             }
             run_structured(step, tensors, lists, &mut |list, tensors| {
                 self.run(list.number, &list.steps, tensors)
@@ -233,7 +233,7 @@ impl Replay<'_> {
         self.follow(*device, tensors, &work).map_err(of_all)?;
         let recording = Recording::begin(&work).map_err(of_all)?;
         for (number, step) in range.clone().zip(&steps[range.clone()]) {
-            run_step(step, tensors, self.lists).map_err(|error| (Some(number), error))?;
+            run_step::<false>(step, tensors, self.lists).map_err(|error| (Some(number), error))?;
         }
         recording.end().map_err(of_all)
     }

@@ -15,10 +15,11 @@ use smallvec::SmallVec;
 use crate::ir::TensorId;
 use crate::plan::{FEW_ARGS, FusedKernel, Step, StepArg, StepKind};
 
-/// Runs a step without regions.
+/// Runs a step without regions; `IN_TURN`: a failed scratch allocation may end a function of `until_out_of_memory` that runs it.
 #[inline]
-pub(super) fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
-    bare(step, tensors, lists).map_err(|error| describe(step, error, |id| &tensors[id.index()], lists))
+pub(super) fn run_plain<const IN_TURN: bool>(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
+    let result = bare::<IN_TURN>(step, tensors, lists);
+    result.map_err(|error| describe(step, error, |id| &tensors[id.index()], lists))
 }
 
 /// An error of a step, with its operator, operands and call site.
@@ -51,9 +52,9 @@ fn ready<'a>(arg: &'a StepArg, tensor: impl Fn(TensorId) -> &'a Tensor, lists: &
     }
 }
 
-/// Runs a step without regions; its error is that of the kernel alone.
+/// As [`run_plain`]; its error is that of the kernel alone.
 #[inline(always)]
-pub(super) fn bare(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
+pub(super) fn bare<const IN_TURN: bool>(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     if let StepKind::Kernel { kernel, op, one_shape, direct: true } = &step.kind
         && let [only] = step.outs.as_slice()
         && !internals::is_listening()
@@ -63,7 +64,11 @@ pub(super) fn bare(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<(
         // SAFETY: as in `run_kernel`; the output is on the host, and the operator does not update.
         return unsafe {
             let call = call_of(op, args, std::slice::from_ref(&tensors[only.index()]), *one_shape);
-            internals::run_on_host(*kernel, &call)
+            if IN_TURN {
+                internals::run_in_turn(*kernel, &call)
+            } else {
+                internals::run_on_host(*kernel, &call)
+            }
         };
     }
     other(step, tensors, lists)

@@ -24,7 +24,7 @@ pub(super) fn run(tiled: &Tiled, tensors: &[Tensor]) -> Result<()> {
 fn run_tile(tiled: &Tiled, lane: &mut Lane, tile: usize, whole: &[Tensor], failure: &FirstError) {
     let tensors = tiled.point_at(lane, tile, whole);
     for (number, step) in tiled.steps.iter().enumerate() {
-        if let Err(error) = bare(step, tensors, &[]) {
+        if let Err(error) = bare::<false>(step, tensors, &[]) {
             let operand = |id: TensorId| &whole[tiled.operands[id.index()].tensor.index()];
             return failure.note(number, Err(describe(step, error, operand, &[])));
         }
