@@ -2,8 +2,9 @@
 
 use opsmith::autograd::{self, Options, no_grad};
 use opsmith::{DType, Result, Tensor, TensorOps};
-use opsmith_graph::{Dim, Graph, InputSpec, NodeKind};
-use opsmith_runtime::ErrorKind;
+use opsmith_graph::{Dim, Graph, InputSpec, NodeKind, Passes};
+use opsmith_runtime::op::KernelCall;
+use opsmith_runtime::{Backend, ErrorKind, Scratch};
 
 fn numbers(shape: &[i64]) -> Tensor {
     let numel = shape.iter().product::<i64>();
@@ -293,5 +294,42 @@ fn inputs_are_let_go_when_a_run_ends() {
             values(&function(std::slice::from_ref(&x)).unwrap())
         );
         assert_eq!(x.storage().references(), 1);
+    }
+}
+
+/// A run looks for memory once, and so does each repetition of a loop: the error has the step all the same.
+#[test]
+fn a_kernel_without_memory_to_work_in_ends_a_run_with_its_step() {
+    fn wanting(_: &KernelCall<'_>) -> Result<()> {
+        drop(Scratch::filled(1u8, 1 << 50));
+        Ok(())
+    }
+    let (op, _) = opsmith::LIBRARY.get("digamma").unwrap();
+    let x = numbers(&[3]);
+    let plain = Graph::trace(|x: &[Tensor]| x[0].exp()?.digamma()?.sin(), [&x]).unwrap();
+    let looped = |x: &[Tensor]| {
+        let start = [x[0].clone(), Tensor::scalar(0i64, DType::I64)];
+        let body = |state: &[Tensor]| Ok(vec![state[0].exp()?.digamma()?, (&state[1] + 1)?]);
+        opsmith_graph::while_loop(&start, |state| state[1].lt(3), body)
+    };
+    let looped = Graph::trace(looped, [&x]).unwrap();
+    let mut threads = Graph::trace(|x: &[Tensor]| Ok([x[0].digamma()?, x[0].cos()?]), [&x]).unwrap();
+    threads.set_threads(2);
+    let before = [&plain, &looped, &threads].map(|graph| graph.run(&[&x]).unwrap());
+    let right = op.kernels.replace(Backend::Cpu, DType::F32, Some(wanting)).unwrap();
+    let graphs = [plain, looped, threads];
+    for graph in &graphs {
+        // A plan has the kernel that it was made with.
+        let fresh = graph.optimize(&Passes::none());
+        let error = fresh.run(&[&x]).unwrap_err();
+        assert_eq!(error.message(), "there is no memory for 1125899906842624 bytes to work in");
+        let text = error.to_string();
+        assert!(text.contains("digamma") && text.contains("called at tests/tests/graph_flow.rs"), "{text}");
+    }
+    // SAFETY: it is the kernel that was replaced.
+    unsafe { op.kernels.restore(Backend::Cpu, DType::F32, right) };
+    for (graph, before) in graphs.iter().zip(&before) {
+        let again = graph.run(&[&x]).unwrap();
+        assert!(again.iter().zip(before).all(|(again, before)| values(again).len() == values(before).len()));
     }
 }
