@@ -62,10 +62,10 @@ impl Placed<'_> {
         self.body.dims <= 1
     }
 
-    /// Whether the elements in row-major order are those of a [line](Self::is_line), without more dimensions.
+    /// Whether there are as many dimensions as another has, of at most 255, or fewer.
     #[inline(always)]
-    pub fn is_line_of(self, line: Placed<'_>) -> bool {
-        self.body.numel == line.body.numel && self.body.dims <= line.body.dims
+    pub fn has_no_more_dims_than(self, other: Placed<'_>) -> bool {
+        self.body.dims <= other.body.dims
     }
 }
 
@@ -232,13 +232,11 @@ impl Tensor {
         self.body().has_shape_of(other.body())
     }
 
-    /// Memory and layout, read once for several questions; `None` if an out form replaced them, which is rare.
+    /// Memory and layout, read once for several questions: those that the tensor was made with, which are its own if they have
+    /// elements, because an out form replaces only those of a tensor without.
     #[inline(always)]
-    pub(crate) fn placed_once(&self) -> Option<Placed<'_>> {
-        if self.0.later.newest().is_some() {
-            return None;
-        }
-        Some(Placed { body: &self.0.first, dtype: self.0.dtype })
+    pub(crate) fn placed_first(&self) -> Placed<'_> {
+        Placed { body: &self.0.first, dtype: self.0.dtype }
     }
 
     /// A view: another layout of the same storage. `autograd` adds its edge.

@@ -41,10 +41,10 @@ pub(crate) unsafe fn run(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     result
 }
 
-/// As [`run`], of one kernel of several, as [`Kernel::run_in_turn`] runs it.
+/// As [`run`], of one kernel of several, as [`Kernel::run_in_turn`] runs it. Results that it does not write stay as they are.
 ///
 /// # Safety
-/// As of [`run`].
+/// As of [`run`]; and no output is `bool`, whose memory may hold other bytes.
 #[inline]
 pub(crate) unsafe fn run_in_turn(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     if cfg!(debug_assertions) {
@@ -52,9 +52,7 @@ pub(crate) unsafe fn run_in_turn(kernel: Kernel, call: &KernelCall<'_>) -> Resul
         return unsafe { run(kernel, call) };
     }
     // SAFETY: as in `run`.
-    let result = unsafe { kernel.run_in_turn(call) };
-    call.make_untouched_valid();
-    result
+    unsafe { kernel.run_in_turn(call) }
 }
 
 /// Calls the kernel of an operator over filled memory, row-major and, if callers can give outputs, with gaps.

@@ -131,7 +131,7 @@ pub fn until_out_of_memory<T>(kernels: impl FnOnce() -> T) -> Result<T> {
 /// Errors of the kernel.
 ///
 /// # Safety
-/// As of [`run_on_host`].
+/// As of [`run_on_host`]; and the output is no `bool`, whose memory may hold other bytes.
 #[inline]
 pub unsafe fn run_in_turn(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     // SAFETY: the caller's promise.

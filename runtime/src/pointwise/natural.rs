@@ -27,14 +27,15 @@ pub(super) fn natural<const N: usize>(
     pointers: &mut [*mut u8; MAX_OPERANDS],
 ) -> Option<usize> {
     let alike = call.has_one_shape();
-    let out = call.output_without_view()?.placed_once()?;
-    if !(out.is_row_major(dtypes[0]) && (alike || out.is_line())) {
+    let out = call.output_without_view()?.placed_first();
+    if out.numel() == 0 || !(out.is_row_major(dtypes[0]) && (alike || out.is_line())) {
         return None;
     }
     pointers[0] = out.start();
     for ((&input, &dtype), pointer) in inputs.iter().zip(&dtypes[1..]).zip(&mut pointers[1..]) {
-        let operand = call.tensor_at(input)?.placed_once()?;
-        if !(operand.is_row_major(dtype) && (alike || operand.is_line_of(out))) {
+        let operand = call.tensor_at(input)?.placed_first();
+        let follows = operand.numel() == out.numel() && (alike || operand.has_no_more_dims_than(out));
+        if !(operand.is_row_major(dtype) && follows) {
             return None;
         }
         *pointer = operand.start();

@@ -55,7 +55,7 @@ fn ready<'a>(arg: &'a StepArg, tensor: impl Fn(TensorId) -> &'a Tensor, lists: &
 /// As [`run_plain`]; its error is that of the kernel alone.
 #[inline(always)]
 pub(super) fn bare<const IN_TURN: bool>(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
-    if let StepKind::Kernel { kernel, op, one_shape, direct: true } = &step.kind
+    if let StepKind::Kernel { kernel, op, one_shape, direct: true, gives_bool } = &step.kind
         && let [only] = step.outs.as_slice()
         && !internals::is_listening()
     {
@@ -64,7 +64,7 @@ pub(super) fn bare<const IN_TURN: bool>(step: &Step, tensors: &[Tensor], lists: 
         // SAFETY: as in `run_kernel`; the output is on the host, and the operator does not update.
         return unsafe {
             let call = call_of(op, args, std::slice::from_ref(&tensors[only.index()]), *one_shape);
-            if IN_TURN {
+            if IN_TURN && !gives_bool {
                 internals::run_in_turn(*kernel, &call)
             } else {
                 internals::run_on_host(*kernel, &call)

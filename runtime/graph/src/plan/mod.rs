@@ -20,6 +20,7 @@ pub(crate) mod tiles;
 mod times;
 pub(crate) mod verify;
 
+use opsmith_core::DType;
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
@@ -336,7 +337,8 @@ impl Builder<'_> {
                     && !op.forms.updates
                     && node.outs.len() == 1
                     && node.args.len() <= FEW_ARGS;
-                StepKind::Kernel { kernel, op, one_shape: self.has_one_shape(node), direct }
+                let gives_bool = node.outs.iter().any(|out| self.graph.tensor(*out).dtype == DType::Bool);
+                StepKind::Kernel { kernel, op, one_shape: self.has_one_shape(node), direct, gives_bool }
             }
             NodeKind::Copy => StepKind::Copy,
             NodeKind::Add => StepKind::Add,

@@ -39,6 +39,8 @@ pub(crate) enum StepKind {
         /// Whether a run has nothing to find out about the call: it has one output, on the host, at most [`FEW_ARGS`]
         /// arguments, and its operator does not update the first.
         direct: bool,
+        /// Whether an output is `bool`, whose memory must be made valid where the kernel writes nothing.
+        gives_bool: bool,
     },
     Copy,
     Add,
