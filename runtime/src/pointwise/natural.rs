@@ -5,7 +5,6 @@
 
 use opsmith_core::DType;
 
-use super::MAX_OPERANDS;
 use super::blocks::BLOCK;
 use super::loops::Loop;
 use super::rows::addresses;
@@ -16,22 +15,21 @@ use crate::op::KernelCall;
 use crate::parallel::{self, CHUNK, Shared};
 use crate::tensor::Tensor;
 
-/// The number of elements, if all operands have those of the loop's types in the same order in memory, one after the other,
-/// which needs no plan; their addresses are written to `pointers`. Of tensors that the dispatcher did not compare, only those of
-/// at most one dimension; [`is_natural`] has the others.
+/// The addresses and the number of elements, if all operands have those of the loop's types in the same order in memory, one after
+/// the other, which needs no plan. Of tensors that the dispatcher did not compare, only those of at most one dimension;
+/// [`is_natural`] has the others.
 #[inline(always)]
 pub(super) fn natural<const N: usize>(
     call: &KernelCall<'_>,
     inputs: &[usize],
     dtypes: &[DType; N],
-    pointers: &mut [*mut u8; MAX_OPERANDS],
-) -> Option<usize> {
+) -> Option<([*mut u8; N], usize)> {
     let alike = call.has_one_shape();
     let out = call.output_without_view()?.placed_first();
     if out.numel() == 0 || !(out.is_row_major(dtypes[0]) && (alike || out.is_line())) {
         return None;
     }
-    pointers[0] = out.start();
+    let mut pointers = [out.start(); N];
     for ((&input, &dtype), pointer) in inputs.iter().zip(&dtypes[1..]).zip(&mut pointers[1..]) {
         let operand = call.tensor_at(input)?.placed_first();
         let follows = operand.numel() == out.numel() && (alike || operand.has_no_more_dims_than(out));
@@ -40,16 +38,12 @@ pub(super) fn natural<const N: usize>(
         }
         *pointer = operand.start();
     }
-    Some(out.numel() as usize)
+    Some((pointers, out.numel() as usize))
 }
 
 /// Whether all operands have elements of the loop's types in the same order in memory, one after the other; their addresses are
 /// written to `pointers`.
-pub(super) fn is_natural(
-    operands: &[&Tensor],
-    dtypes: &[DType],
-    pointers: &mut [*mut u8; MAX_OPERANDS],
-) -> bool {
+pub(super) fn is_natural(operands: &[&Tensor], dtypes: &[DType], pointers: &mut [*mut u8]) -> bool {
     let out = operands[0];
     let follows = |tensor: &Tensor| {
         tensor.numel() == out.numel()
@@ -69,7 +63,7 @@ pub(super) fn is_natural(
 /// As [`Loop::run`], but that an input may be the elements of the output.
 #[inline(always)]
 pub(super) unsafe fn run_natural<const N: usize>(
-    pointers: &[*mut u8; MAX_OPERANDS],
+    pointers: &[*mut u8; N],
     dtypes: &[DType; N],
     length: usize,
     body: Loop<'_>,
@@ -77,7 +71,7 @@ pub(super) unsafe fn run_natural<const N: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         if !pointers[1..N].contains(&pointers[0]) {
-            body.run(pointers, length);
+            body.run(pointers.as_ptr(), length);
         } else if length * dtypes[0].size() <= LINE {
             run_line_in_place::<N>(pointers, length * dtypes[0].size(), length, body);
         } else {
@@ -95,7 +89,7 @@ const LINE: usize = 64;
 /// As [`run_natural`].
 #[inline(never)]
 unsafe fn run_line_in_place<const N: usize>(
-    pointers: &[*mut u8; MAX_OPERANDS],
+    pointers: &[*mut u8; N],
     bytes: usize,
     length: usize,
     body: Loop<'_>,
@@ -111,7 +105,7 @@ unsafe fn run_line_in_place<const N: usize>(
     // output are disjoint.
     unsafe {
         copy_block(pointers[0], line.pointer(), bytes);
-        body.run(&read, length);
+        body.run(read.as_ptr(), length);
     }
 }
 
@@ -121,7 +115,7 @@ unsafe fn run_line_in_place<const N: usize>(
 /// As [`run_natural`].
 #[inline(never)]
 unsafe fn run_in_place<const N: usize>(
-    pointers: &[*mut u8; MAX_OPERANDS],
+    pointers: &[*mut u8; N],
     dtypes: &[DType; N],
     length: usize,
     body: Loop<'_>,
@@ -137,7 +131,7 @@ unsafe fn run_in_place<const N: usize>(
         // inputs and output are disjoint.
         unsafe {
             copy_block(target, block.pointer(), count * dtypes[0].size());
-            body.run(&read, count);
+            body.run(read.as_ptr(), count);
         }
     });
 }
@@ -149,7 +143,7 @@ unsafe fn run_in_place<const N: usize>(
 /// As [`run_natural`].
 #[inline(never)]
 pub(super) unsafe fn run_by_blocks<const N: usize>(
-    pointers: &[*mut u8; MAX_OPERANDS],
+    pointers: &[*mut u8; N],
     dtypes: &[DType; N],
     length: usize,
     body: Loop<'_>,
@@ -162,7 +156,7 @@ pub(super) unsafe fn run_by_blocks<const N: usize>(
         written[0] = block.pointer();
         // SAFETY: the caller's promise; the block has room for the elements, and is no operand.
         unsafe {
-            body.run(&written, count);
+            body.run(written.as_ptr(), count);
             if streams {
                 stream::store(block.pointer(), target, bytes);
             } else {
@@ -178,10 +172,10 @@ pub(super) unsafe fn run_by_blocks<const N: usize>(
 /// Calls a function for as many elements as a [block](BLOCK) holds of the output's, and for the rest, with their addresses.
 #[inline(always)]
 fn for_each_block<const N: usize>(
-    pointers: &[*mut u8; MAX_OPERANDS],
+    pointers: &[*mut u8; N],
     dtypes: &[DType; N],
     length: usize,
-    mut run: impl FnMut(&[*mut u8; MAX_OPERANDS], usize),
+    mut run: impl FnMut(&[*mut u8; N], usize),
 ) {
     let mut moved = *pointers;
     let mut left = length;
@@ -195,7 +189,7 @@ fn for_each_block<const N: usize>(
 
 /// The addresses so many elements further on.
 #[inline(always)]
-fn advance<const N: usize>(pointers: &mut [*mut u8; MAX_OPERANDS], dtypes: &[DType; N], elements: usize) {
+fn advance<const N: usize>(pointers: &mut [*mut u8; N], dtypes: &[DType; N], elements: usize) {
     for (pointer, dtype) in pointers.iter_mut().zip(dtypes) {
         *pointer = pointer.wrapping_add(elements * dtype.size());
     }
@@ -207,7 +201,7 @@ fn advance<const N: usize>(pointers: &mut [*mut u8; MAX_OPERANDS], dtypes: &[DTy
 /// As [`run_natural`].
 #[inline(never)]
 pub(super) unsafe fn run_in_threads<const N: usize>(
-    pointers: &[*mut u8; MAX_OPERANDS],
+    pointers: &[*mut u8; N],
     dtypes: &[DType; N],
     length: usize,
     body: Loop<'_>,
