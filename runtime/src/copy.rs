@@ -20,7 +20,9 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::moves::{Side, area, move_rows, stream};
 pub use crate::moves::{copy_elements, copy_part};
-use crate::pointwise::{Loop, Row, Rows, Versions, Visit, for_each_row, for_each_rows, map_any};
+use crate::pointwise::{
+    Loop, MAX_OPERANDS, Row, Rows, Versions, Visit, for_each_row, for_each_rows, map_any,
+};
 use crate::scalar::Scalar;
 use crate::storage::Storage;
 use crate::tensor::{Tensor, observer};
@@ -93,9 +95,8 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
 ///
 /// # Safety
 /// `length` elements of `f32` are valid for writes at the first pointer, and of `f64` for reads at the second.
-unsafe fn round_row(_: &(), pointers: *const *mut u8, length: usize) {
-    // SAFETY: the caller's promise.
-    let (to, from) = unsafe { ((*pointers).cast::<f32>(), (*pointers.add(1)).cast::<f64>()) };
+unsafe fn round_row(_: &(), pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
+    let (to, from) = (pointers[0].cast::<f32>(), pointers[1].cast::<f64>());
     for position in 0..length {
         // SAFETY: the caller's promise; nothing is asked of how the addresses are aligned.
         unsafe { to.add(position).write_unaligned(rounded_to_odd(from.add(position).read_unaligned())) }
@@ -106,9 +107,9 @@ unsafe fn round_row(_: &(), pointers: *const *mut u8, length: usize) {
 ///
 /// # Safety
 /// `length` elements of `D` are valid for writes at the first pointer, and of `S` for reads at the second.
-unsafe fn convert_row<S: Copy, D: ConvertFrom<S>>(_: &(), pointers: *const *mut u8, length: usize) {
+unsafe fn convert_row<S: Copy, D: ConvertFrom<S>>(_: &(), pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
     // SAFETY: the caller's promise.
-    unsafe { D::convert_row((*pointers.add(1)).cast::<S>(), (*pointers).cast::<D>(), length) }
+    unsafe { D::convert_row(pointers[1].cast::<S>(), pointers[0].cast::<D>(), length) }
 }
 
 /// The only element of a tensor whose borrow is held.

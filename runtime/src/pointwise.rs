@@ -82,12 +82,13 @@ fn run<const N: usize>(
     types: &Operands<N>,
     body: Loop<'_>,
 ) -> Result<()> {
-    if types.plain
-        && let Some((pointers, length)) = natural(call, inputs, &types.dtypes)
-    {
-        // SAFETY: the operands are those of the call, as `natural` found them.
-        unsafe { run_together(&pointers, types, length, body) };
-        return Ok(());
+    if types.plain {
+        let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+        if let Some(length) = natural(call, inputs, &types.dtypes, &mut pointers) {
+            // SAFETY: the operands are those of the call, as `natural` found them.
+            unsafe { run_together(&pointers, types, length, body) };
+            return Ok(());
+        }
     }
     run_with_checks(call, inputs, types, body)
 }
@@ -104,9 +105,10 @@ fn run_with_checks<const N: usize>(
     if types.integers {
         clear_zero_division();
     }
-    match natural(call, inputs, &types.dtypes) {
+    let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+    match natural(call, inputs, &types.dtypes, &mut pointers) {
         // SAFETY: the operands are those of the call, as `natural` found them.
-        Some((pointers, length)) => unsafe { run_together(&pointers, types, length, body) },
+        Some(length) => unsafe { run_together(&pointers, types, length, body) },
         None => run_apart(call, inputs, types, body)?,
     }
     // Only a `bool` can be left without a value.
@@ -124,7 +126,7 @@ fn run_with_checks<const N: usize>(
 /// with the output is the same elements.
 #[inline(always)]
 unsafe fn run_together<const N: usize>(
-    pointers: &[*mut u8; N],
+    pointers: &[*mut u8; MAX_OPERANDS],
     types: &Operands<N>,
     length: usize,
     body: Loop<'_>,
@@ -148,7 +150,7 @@ fn run_apart<const N: usize>(
     body: Loop<'_>,
 ) -> Result<()> {
     let operands = call.operands_of_any_dtype(inputs)?;
-    let mut pointers = [std::ptr::null_mut(); N];
+    let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
     if is_natural(&operands, &types.dtypes, &mut pointers) {
         // SAFETY: each operand has as many elements; the call is the only one that uses them.
         unsafe { run_together(&pointers, types, operands[0].numel() as usize, body) };
@@ -167,7 +169,7 @@ fn run_apart<const N: usize>(
 }
 
 /// Runs a loop that is not compiled for its element types over all elements: of the first output, then of these inputs, all in
-/// the given dtypes. The loop gets the address of the first element of each operand, and a number of elements, which lie one after the other.
+/// the given dtypes. The loop gets the first element of each operand and a number of elements, which lie one after the other.
 ///
 /// # Errors
 /// As [`map1`].
@@ -177,15 +179,15 @@ fn run_apart<const N: usize>(
 ///
 /// # Safety
 /// The loop reads as many elements of each input in its dtype, and writes as many valid ones of the output; nothing else.
-pub unsafe fn map_untyped<F: Fn(*const *mut u8, usize) + Sync>(
+pub unsafe fn map_untyped<F: Fn(&[*mut u8; MAX_OPERANDS], usize) + Sync>(
     call: &KernelCall<'_>,
     inputs: &[usize],
     dtypes: &[DType],
     function: &F,
 ) -> Result<()> {
-    unsafe fn run_function<F: Fn(*const *mut u8, usize)>(
+    unsafe fn run_function<F: Fn(&[*mut u8; MAX_OPERANDS], usize)>(
         function: &F,
-        pointers: *const *mut u8,
+        pointers: &[*mut u8; MAX_OPERANDS],
         length: usize,
     ) {
         function(pointers, length);
@@ -213,7 +215,7 @@ macro_rules! row_versions {
         /// As [`Loop::run`].
         unsafe fn oldest<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
             function: &F,
-            pointers: *const *mut u8,
+            pointers: &[*mut u8; MAX_OPERANDS],
             length: usize,
         ) {
             // SAFETY: the caller's promise.
@@ -226,7 +228,7 @@ macro_rules! row_versions {
         #[target_feature(enable = "avx2,fma")]
         unsafe fn avx2<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
             function: &F,
-            pointers: *const *mut u8,
+            pointers: &[*mut u8; MAX_OPERANDS],
             length: usize,
         ) {
             // SAFETY: the caller's promise.
@@ -239,7 +241,7 @@ macro_rules! row_versions {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
         unsafe fn avx512<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
             function: &F,
-            pointers: *const *mut u8,
+            pointers: &[*mut u8; MAX_OPERANDS],
             length: usize,
         ) {
             // SAFETY: the caller's promise.
@@ -289,18 +291,18 @@ macro_rules! map {
             #[inline(always)]
             unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
                 function: &F,
-                pointers: *const *mut u8,
+                pointers: &[*mut u8; MAX_OPERANDS],
                 length: usize,
             ) {
                 // A copy, whose numbers are read before the loop also where only some elements need them.
                 let function = *function;
                 // SAFETY: as many elements lie there, as the caller promises, those of the first alone for writes.
                 unsafe {
-                    let out = std::slice::from_raw_parts_mut((*pointers).cast::<R>(), length);
+                    let out = std::slice::from_raw_parts_mut(pointers[0].cast::<R>(), length);
                     elements(
                         &function,
                         out,
-                        $(std::slice::from_raw_parts((*pointers.add($slot)).cast::<$T>(), length)),*
+                        $(std::slice::from_raw_parts(pointers[$slot].cast::<$T>(), length)),*
                     );
                 }
             }

@@ -60,7 +60,7 @@ impl<const N: usize> Blocks<N> {
             if !copies.contains(&true) {
                 let mut pointers = *rows.first.pointers;
                 for _ in 0..rows.count {
-                    body.run(pointers.as_ptr(), rows.first.length);
+                    body.run(&pointers, rows.first.length);
                     for (pointer, step) in pointers.iter_mut().zip(rows.steps).take(N) {
                         *pointer = pointer.wrapping_offset(*step);
                     }
@@ -103,11 +103,7 @@ impl<const N: usize> Blocks<N> {
         let any = copies.contains(&true);
         // SAFETY: the rows are those of the operands or of their blocks.
         Rows { first, count: rows.count, steps: &steps }.for_each(|row| unsafe {
-            if any {
-                moved.run_copied(&row, copies, body)
-            } else {
-                body.run(row.pointers.as_ptr(), row.length)
-            }
+            if any { moved.run_copied(&row, copies, body) } else { body.run(row.pointers, row.length) }
         });
         if pointers[0] != rows.first.pointers[0] {
             let (to, step) = (rows.first.pointers[0], rows.first.strides[0]);
@@ -155,7 +151,7 @@ impl<const N: usize> Blocks<N> {
         let mut left = row.length;
         loop {
             // SAFETY: the elements lie in the row or in blocks, as the loop wants them.
-            unsafe { body.run(pointers.as_ptr(), most.min(left)) };
+            unsafe { body.run(&pointers, most.min(left)) };
             if left <= most {
                 return;
             }
@@ -205,7 +201,7 @@ impl<const N: usize> Blocks<N> {
                 pointers[index] = unsafe { row.pointers[index].offset(row.strides[index] * start as isize) };
             }
             // SAFETY: the elements lie in the row or in blocks, as the loop wants them.
-            unsafe { body.run(pointers.as_ptr(), length) };
+            unsafe { body.run(&pointers, length) };
             if copies[0] {
                 let step = row.strides[0];
                 // SAFETY: the loop wrote as many elements into the block, and those of the row are valid for writes.
@@ -273,7 +269,7 @@ mod tests {
     use crate::library::Library;
     use crate::op::{KernelCall, OpDef, Schema};
     use crate::pointwise::natural::run_by_blocks;
-    use crate::pointwise::{Loop, Versions, map2};
+    use crate::pointwise::{Loop, MAX_OPERANDS, Versions, map2};
     use crate::tensor::Tensor;
     use half::{bf16, f16};
 
@@ -364,12 +360,10 @@ mod tests {
     fn a_result_past_the_caches_is_that_of_any_loop() {
         /// # Safety
         /// As [`Loop::run`], of three operands of `f32`.
-        unsafe fn add_row(_: &(), pointers: *const *mut u8, length: usize) {
+        unsafe fn add_row(_: &(), pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
+            let [out, a, b] = [0, 1, 2].map(|operand| pointers[operand].cast::<f32>());
             // SAFETY: the caller's promise.
-            unsafe {
-                let [out, a, b] = [0, 1, 2].map(|operand| (*pointers.add(operand)).cast::<f32>());
-                (0..length).for_each(|at| out.add(at).write(*a.add(at) + *b.add(at)));
-            }
+            (0..length).for_each(|at| unsafe { out.add(at).write(*a.add(at) + *b.add(at)) });
         }
         // SAFETY: the loop is one over these operands.
         let body = unsafe { Loop::new(&(), const { &Versions::one(add_row) }) };
@@ -377,9 +371,10 @@ mod tests {
             let a: Vec<f32> = (0..length).map(|at| at as f32).collect();
             for is_input in [false, true] {
                 let mut out = a.clone();
+                let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
                 let first = if is_input { out.as_mut_ptr() } else { a.as_ptr().cast_mut() };
-                let pointers: [*mut u8; 3] =
-                    [out.as_mut_ptr().cast(), first.cast(), a.as_ptr().cast_mut().cast()];
+                (pointers[0], pointers[1], pointers[2]) =
+                    (out.as_mut_ptr().cast(), first.cast(), a.as_ptr().cast_mut().cast());
                 // SAFETY: the vectors have as many elements, and are this test's alone.
                 unsafe { run_by_blocks(&pointers, &[DType::F32; 3], length, body) };
                 assert_eq!(out, a.iter().map(|element| 2.0 * element).collect::<Vec<_>>());

@@ -5,6 +5,7 @@
 
 use std::marker::PhantomData;
 
+use super::MAX_OPERANDS;
 use crate::simd;
 
 /// A loop over elements that lie one after the other. Without a table of its methods, as `dyn FnMut` has, whose unused
@@ -20,13 +21,12 @@ pub(crate) struct Loop<'a> {
 // SAFETY: the function is `Sync`, as `new` requires, and runs over whatever elements its caller promises.
 unsafe impl Sync for Loop<'_> {}
 
-/// A loop over so many elements of each operand. The second argument leads to the addresses of their first elements, as many as
-/// the loop has operands: output first, all in the types and steps that the loop was made for; the first is the function that it
-/// calls.
-type Run = unsafe fn(*const (), *const *mut u8, usize);
+/// A loop over so many elements of each operand, of which these are the first: output first, all in the types and steps
+/// that the loop was made for; before them, the function that it calls.
+type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
 
 /// As [`Run`], with the function's type.
-pub(crate) type RunOf<F> = unsafe fn(&F, *const *mut u8, usize);
+pub(crate) type RunOf<F> = unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize);
 
 /// One loop, compiled for several processors, in the order of [`simd::version`].
 pub(crate) struct Versions([Run; 4]);
@@ -62,11 +62,10 @@ impl<'a> Loop<'a> {
     /// Runs it.
     ///
     /// # Safety
-    /// There are as many pointers as the loop has operands. At each lie as many elements of the type that the loop was made for,
-    /// one after the other; they have no other writer, and those at the first, which no other operand shares, are valid for
-    /// writes.
+    /// At each pointer lie as many elements of the type that the loop was made for, one after the other; they have no other
+    /// writer, and those at the first, which no other operand shares, are valid for writes.
     #[inline]
-    pub unsafe fn run(self, pointers: *const *mut u8, length: usize) {
+    pub unsafe fn run(self, pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
         let run = self.versions.0[simd::version() & 3];
         // SAFETY: the maker of the loop promised that it takes this function, and the caller promises the rest; the version
         // is the one for this processor.

@@ -5,6 +5,7 @@
 
 use opsmith_core::DType;
 
+use super::MAX_OPERANDS;
 use super::blocks::BLOCK;
 use super::loops::Loop;
 use super::rows::addresses;
@@ -15,21 +16,22 @@ use crate::op::KernelCall;
 use crate::parallel::{self, CHUNK, Shared};
 use crate::tensor::Tensor;
 
-/// The addresses and the number of elements, if all operands have those of the loop's types in the same order in memory, one after
-/// the other, which needs no plan. Of tensors that the dispatcher did not compare, only those of at most one dimension;
-/// [`is_natural`] has the others.
+/// The number of elements, if all operands have those of the loop's types in the same order in memory, one after the other,
+/// which needs no plan; their addresses are written to `pointers`. Of tensors that the dispatcher did not compare, only those of
+/// at most one dimension; [`is_natural`] has the others.
 #[inline(always)]
 pub(super) fn natural<const N: usize>(
     call: &KernelCall<'_>,
     inputs: &[usize],
     dtypes: &[DType; N],
-) -> Option<([*mut u8; N], usize)> {
+    pointers: &mut [*mut u8; MAX_OPERANDS],
+) -> Option<usize> {
     let alike = call.has_one_shape();
     let out = call.output_without_view()?.placed_first();
     if out.numel() == 0 || !(out.is_row_major(dtypes[0]) && (alike || out.is_line())) {
         return None;
     }
-    let mut pointers = [out.start(); N];
+    pointers[0] = out.start();
     for ((&input, &dtype), pointer) in inputs.iter().zip(&dtypes[1..]).zip(&mut pointers[1..]) {
         let operand = call.tensor_at(input)?.placed_first();
         let follows = operand.numel() == out.numel() && (alike || operand.has_no_more_dims_than(out));
@@ -38,12 +40,16 @@ pub(super) fn natural<const N: usize>(
         }
         *pointer = operand.start();
     }
-    Some((pointers, out.numel() as usize))
+    Some(out.numel() as usize)
 }
 
 /// Whether all operands have elements of the loop's types in the same order in memory, one after the other; their addresses are
 /// written to `pointers`.
-pub(super) fn is_natural(operands: &[&Tensor], dtypes: &[DType], pointers: &mut [*mut u8]) -> bool {
+pub(super) fn is_natural(
+    operands: &[&Tensor],
+    dtypes: &[DType],
+    pointers: &mut [*mut u8; MAX_OPERANDS],
+) -> bool {
     let out = operands[0];
     let follows = |tensor: &Tensor| {
         tensor.numel() == out.numel()
@@ -63,7 +69,7 @@ pub(super) fn is_natural(operands: &[&Tensor], dtypes: &[DType], pointers: &mut 
 /// As [`Loop::run`], but that an input may be the elements of the output.
 #[inline(always)]
 pub(super) unsafe fn run_natural<const N: usize>(
-    pointers: &[*mut u8; N],
+    pointers: &[*mut u8; MAX_OPERANDS],
     dtypes: &[DType; N],
     length: usize,
     body: Loop<'_>,
@@ -71,7 +77,7 @@ pub(super) unsafe fn run_natural<const N: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         if !pointers[1..N].contains(&pointers[0]) {
-            body.run(pointers.as_ptr(), length);
+            body.run(pointers, length);
         } else if length * dtypes[0].size() <= LINE {
             run_line_in_place::<N>(pointers, length * dtypes[0].size(), length, body);
         } else {
@@ -89,7 +95,7 @@ const LINE: usize = 64;
 /// As [`run_natural`].
 #[inline(never)]
 unsafe fn run_line_in_place<const N: usize>(
-    pointers: &[*mut u8; N],
+    pointers: &[*mut u8; MAX_OPERANDS],
     bytes: usize,
     length: usize,
     body: Loop<'_>,
@@ -105,7 +111,7 @@ unsafe fn run_line_in_place<const N: usize>(
     // output are disjoint.
     unsafe {
         copy_block(pointers[0], line.pointer(), bytes);
-        body.run(read.as_ptr(), length);
+        body.run(&read, length);
     }
 }
 
@@ -115,7 +121,7 @@ unsafe fn run_line_in_place<const N: usize>(
 /// As [`run_natural`].
 #[inline(never)]
 unsafe fn run_in_place<const N: usize>(
-    pointers: &[*mut u8; N],
+    pointers: &[*mut u8; MAX_OPERANDS],
     dtypes: &[DType; N],
     length: usize,
     body: Loop<'_>,
@@ -131,7 +137,7 @@ unsafe fn run_in_place<const N: usize>(
         // inputs and output are disjoint.
         unsafe {
             copy_block(target, block.pointer(), count * dtypes[0].size());
-            body.run(read.as_ptr(), count);
+            body.run(&read, count);
         }
     });
 }
@@ -143,7 +149,7 @@ unsafe fn run_in_place<const N: usize>(
 /// As [`run_natural`].
 #[inline(never)]
 pub(super) unsafe fn run_by_blocks<const N: usize>(
-    pointers: &[*mut u8; N],
+    pointers: &[*mut u8; MAX_OPERANDS],
     dtypes: &[DType; N],
     length: usize,
     body: Loop<'_>,
@@ -156,7 +162,7 @@ pub(super) unsafe fn run_by_blocks<const N: usize>(
         written[0] = block.pointer();
         // SAFETY: the caller's promise; the block has room for the elements, and is no operand.
         unsafe {
-            body.run(written.as_ptr(), count);
+            body.run(&written, count);
             if streams {
                 stream::store(block.pointer(), target, bytes);
             } else {
@@ -172,10 +178,10 @@ pub(super) unsafe fn run_by_blocks<const N: usize>(
 /// Calls a function for as many elements as a [block](BLOCK) holds of the output's, and for the rest, with their addresses.
 #[inline(always)]
 fn for_each_block<const N: usize>(
-    pointers: &[*mut u8; N],
+    pointers: &[*mut u8; MAX_OPERANDS],
     dtypes: &[DType; N],
     length: usize,
-    mut run: impl FnMut(&[*mut u8; N], usize),
+    mut run: impl FnMut(&[*mut u8; MAX_OPERANDS], usize),
 ) {
     let mut moved = *pointers;
     let mut left = length;
@@ -189,7 +195,7 @@ fn for_each_block<const N: usize>(
 
 /// The addresses so many elements further on.
 #[inline(always)]
-fn advance<const N: usize>(pointers: &mut [*mut u8; N], dtypes: &[DType; N], elements: usize) {
+fn advance<const N: usize>(pointers: &mut [*mut u8; MAX_OPERANDS], dtypes: &[DType; N], elements: usize) {
     for (pointer, dtype) in pointers.iter_mut().zip(dtypes) {
         *pointer = pointer.wrapping_add(elements * dtype.size());
     }
@@ -201,7 +207,7 @@ fn advance<const N: usize>(pointers: &mut [*mut u8; N], dtypes: &[DType; N], ele
 /// As [`run_natural`].
 #[inline(never)]
 pub(super) unsafe fn run_in_threads<const N: usize>(
-    pointers: &[*mut u8; N],
+    pointers: &[*mut u8; MAX_OPERANDS],
     dtypes: &[DType; N],
     length: usize,
     body: Loop<'_>,

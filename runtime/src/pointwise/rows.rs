@@ -178,6 +178,6 @@ fn byte_axes<const N: usize>(operands: &[&Tensor]) -> Axes<N> {
 }
 
 /// The addresses of each operand.
-pub(super) fn addresses<const N: usize>(shared: &[Shared<u8>; N]) -> [*mut u8; N] {
+pub(super) fn addresses(shared: &[Shared<u8>; MAX_OPERANDS]) -> [*mut u8; MAX_OPERANDS] {
     std::array::from_fn(|operand| shared[operand].at(0))
 }

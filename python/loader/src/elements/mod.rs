@@ -18,7 +18,7 @@ use opsmith_codegen::model::{Element as Kind, Op};
 use opsmith_core::DType;
 use opsmith_runtime::element::Element;
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::generated::pointwise::{self, map_untyped};
+use opsmith_runtime::generated::pointwise::{self, MAX_OPERANDS, map_untyped};
 use opsmith_runtime::op::{KernelCall, KernelFn};
 use opsmith_runtime::{Scalar, with_dtype};
 
@@ -53,13 +53,11 @@ fn run_loop<T: Element<Compute: Lane>>(call: &KernelCall<'_>) -> Result<()> {
     let tree = plan::Plan::<T::Compute>::new(operator, &inputs, call.args(), rounded).of(expr)?;
     let dtypes = dtypes::<T::Compute>(op, &inputs);
     let elements: Vec<Kind> = inputs.iter().map(|index| op.args[*index].element).collect();
-    let body = |pointers: *const *mut u8, length: usize| {
+    let body = |pointers: &[*mut u8; MAX_OPERANDS], length: usize| {
         let mut start = 0;
         while start < length {
             let count = LENGTH.min(length - start);
-            // SAFETY: the loop passes the addresses of all operands.
-            let first = |operand: usize| unsafe { *pointers.add(operand) };
-            let address = |operand: usize| first(operand).wrapping_add(start * dtypes[operand].size());
+            let address = |operand: usize| pointers[operand].wrapping_add(start * dtypes[operand].size());
             let each = elements.iter().enumerate();
             let blocks = each.map(|(input, element)| {
                 // SAFETY: the loop passes so many elements of each operand, in the dtypes that it was asked for.
