@@ -234,6 +234,7 @@ pub const TABLE: Table = Table {
                 "random",
                 "replace",
                 "scalar",
+                "scratch",
                 "storage",
                 "tensor",
                 "trace_hook",
