@@ -329,7 +329,6 @@ fn a_kernel_without_memory_to_work_in_ends_a_run_with_its_step() {
     // SAFETY: it is the kernel that was replaced.
     unsafe { op.kernels.restore(Backend::Cpu, DType::F32, right) };
     for (graph, before) in graphs.iter().zip(&before) {
-        let again = graph.run(&[&x]).unwrap();
-        assert!(again.iter().zip(before).all(|(again, before)| values(again).len() == values(before).len()));
+        assert_eq!(values(&graph.run(&[&x]).unwrap()[0]), values(&before[0]));
     }
 }
