@@ -96,86 +96,104 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
+/// A package of `init --python` with an environment of Python for it.
+struct Package {
+    scratch: Scratch,
+    folder: String,
+    environment: String,
+}
+
+const PIP: [&str; 3] = ["install", "--quiet", "--disable-pip-version-check"];
+
+impl Package {
+    fn new() -> Package {
+        let scratch = Scratch::new("build");
+        let folder = init(&scratch);
+        // The workspace's versions and profiles, so that its compiled crates are used again.
+        std::fs::copy(root().join("Cargo.lock"), Path::new(&folder).join("Cargo.lock")).unwrap();
+        let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+        let profiles = &workspace[workspace.find("[profile.dev]").unwrap()..];
+        let environment = scratch.path("environment");
+        let package = Package { scratch, folder, environment };
+        package.edit("Cargo.toml", |text| format!("{text}\n{profiles}"));
+        succeed(Command::new("python3").args(["-m", "venv", &package.environment]));
+        let tools = ["maturin>=1.14,<2", "pytest>=8", "mypy>=1.10"];
+        succeed(package.program("pip").args(PIP).args(tools));
+        package
+    }
+
+    /// A program of the environment, started outside of the package.
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(format!("{}/bin/{name}", self.environment));
+        command.current_dir(&self.scratch.0);
+        command
+    }
+
+    fn edit(&self, file: &str, change: impl Fn(&str) -> String) {
+        let path = Path::new(&self.folder).join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let changed = change(&text);
+        assert_ne!(changed, text, "{file}");
+        std::fs::write(&path, changed).unwrap();
+    }
+
+    /// Builds the wheel and installs it.
+    fn install(&self) {
+        let wheels = self.scratch.path("wheels");
+        // There is none before the first build.
+        _ = std::fs::remove_dir_all(&wheels);
+        let target = Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap();
+        let mut build = self.program("maturin");
+        // With the profile `test`, cargo would link a program of tests.
+        build.args(["build", "--profile", "dev", "--compatibility", "linux", "--out", &wheels]);
+        succeed(build.current_dir(&self.folder).env("CARGO_TARGET_DIR", target));
+        let wheel = std::fs::read_dir(&wheels).unwrap().next().unwrap().unwrap().path();
+        succeed(self.program("pip").args(PIP).args(["--force-reinstall", "--no-deps"]).arg(wheel));
+    }
+
+    /// What a program of Python prints, and its errors.
+    fn python(&self, program: &str) -> (String, String) {
+        let ran = self.program("python").args(["-c", program]).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&ran.stdout), text(&ran.stderr))
+    }
+}
+
 /// Builds the wheel, installs it into a new environment, and runs the package's tests from there.
 #[test]
 #[ignore = "takes minutes, since it compiles a package; `.ci/run` calls it"]
 fn a_new_package_builds_and_its_tests_pass() {
-    let scratch = Scratch::new("build");
-    let folder = init(&scratch);
-    // The workspace's versions and profiles, so that its compiled crates are used again.
-    std::fs::copy(root().join("Cargo.lock"), Path::new(&folder).join("Cargo.lock")).unwrap();
-    let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let profiles = &workspace[workspace.find("[profile.dev]").unwrap()..];
-    let manifest = Path::new(&folder).join("Cargo.toml");
-    let text = std::fs::read_to_string(&manifest).unwrap();
-    std::fs::write(&manifest, format!("{text}\n{profiles}")).unwrap();
+    let package = Package::new();
+    package.install();
+    let tests = format!("{}/tests", package.folder);
+    let ran =
+        succeed(package.program("python").args(["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests]));
+    let text = String::from_utf8_lossy(&ran.stdout);
+    assert!(text.contains("7 passed"), "{text}");
+    a_panic_of_a_kernel_is_an_exception(&package);
+    a_name_that_the_package_has_is_refused(&package);
+}
 
-    let environment = scratch.path("environment");
-    succeed(Command::new("python3").args(["-m", "venv", &environment]));
-    let inside = |program: &str| Command::new(format!("{environment}/bin/{program}"));
-    let pip = ["install", "--quiet", "--disable-pip-version-check"];
-    succeed(inside("pip").args(pip).args(["maturin>=1.14,<2", "pytest>=8", "mypy>=1.10"]));
-    let install = || {
-        let wheels = scratch.path("wheels");
-        _ = std::fs::remove_dir_all(&wheels);
-        succeed(
-            inside("maturin")
-                // With `test`, cargo would link a program of tests.
-                .args(["build", "--profile", "dev", "--compatibility", "linux", "--out", &wheels])
-                .current_dir(&folder)
-                .env(
-                    "CARGO_TARGET_DIR",
-                    Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap(),
-                ),
-        );
-        let wheel = std::fs::read_dir(&wheels).unwrap().next().unwrap().unwrap().path();
-        succeed(inside("pip").args(pip).args(["--force-reinstall", "--no-deps"]).arg(wheel));
-    };
-    install();
-    let tests = format!("{folder}/tests");
-    let ran = succeed(
-        inside("python")
-            .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests])
-            .current_dir(&scratch.0),
-    );
-    assert!(
-        String::from_utf8_lossy(&ran.stdout).contains("7 passed"),
-        "{}",
-        String::from_utf8_lossy(&ran.stdout)
-    );
-
-    // A panic of a kernel is an exception of Python.
-    let kernel = format!("{folder}/src/kernels/neighbours.rs");
-    let text = std::fs::read_to_string(&kernel).unwrap();
-    let text = text
-        .replace("let elements =", "assert!(vector.numel() != 3, \"three elements\");\n    let elements =");
-    std::fs::write(&kernel, text).unwrap();
-    install();
-    let mut python =
-        |program: &str| inside("python").args(["-c", program]).current_dir(&scratch.0).output().unwrap();
-    let ran = python(
+fn a_panic_of_a_kernel_is_an_exception(package: &Package) {
+    package.edit("src/kernels/neighbours.rs", |text| {
+        let check = "assert!(vector.numel() != 3, \"three elements\");";
+        text.replace("let elements =", &format!("{check}\n    let elements ="))
+    });
+    package.install();
+    let (text, errors) = package.python(
         "import my_ops\ntry: my_ops.neighbour_sum([1.0, 2.0, 3.0])\nexcept RuntimeError as error: print(error)\n\
          print(my_ops.neighbour_sum([1.0, 2.0]).tolist())",
     );
-    assert_eq!(
-        String::from_utf8_lossy(&ran.stdout),
-        "a kernel or the library panicked: three elements\n  help: this is a mistake of theirs, please report it\n[2.0, 1.0]\n",
-        "{}",
-        String::from_utf8_lossy(&ran.stderr)
-    );
+    let expected = "a kernel or the library panicked: three elements\n  help: this is a mistake of theirs, please report it\n";
+    assert_eq!(text, format!("{expected}[2.0, 1.0]\n"), "{errors}");
+}
 
-    // A name that the package has already is refused, not left out.
-    let spec = format!("{folder}/ops.yaml");
-    let text = std::fs::read_to_string(&spec).unwrap();
-    std::fs::write(&spec, text.replace("func: bell_curve(", "func: jacobian(")).unwrap();
-    install();
-    let ran = python("import my_ops");
-    let errors = String::from_utf8_lossy(&ran.stderr);
-    assert!(
-        errors.contains(
-            "ImportError: the operator `jacobian` would be `my_ops.jacobian`, which is the package's own\n  help: give it \
-             another name in the spec"
-        ),
-        "{errors}"
-    );
+/// It is not left out silently.
+fn a_name_that_the_package_has_is_refused(package: &Package) {
+    package.edit("ops.yaml", |text| text.replace("func: bell_curve(", "func: jacobian("));
+    package.install();
+    let (_, errors) = package.python("import my_ops");
+    let expected = "ImportError: the operator `jacobian` would be `my_ops.jacobian`, which is the package's own\n  help: give it \
+                    another name in the spec";
+    assert!(errors.contains(expected), "{errors}");
 }
