@@ -151,7 +151,7 @@ impl Package {
         succeed(self.program("pip").args(PIP).args(["--force-reinstall", "--no-deps"]).arg(wheel));
     }
 
-    /// What a program of Python prints, and its errors.
+    /// The output of a program of Python, and its errors.
     fn python(&self, program: &str) -> (String, String) {
         let ran = self.program("python").args(["-c", program]).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
