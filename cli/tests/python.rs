@@ -181,8 +181,8 @@ fn a_panic_of_a_kernel_is_an_exception(package: &Package) {
     });
     package.install();
     let (text, errors) = package.python(
-        "import my_ops\ntry: my_ops.neighbour_sum([1.0, 2.0, 3.0])\nexcept RuntimeError as error: print(error)\n\
-         print(my_ops.neighbour_sum([1.0, 2.0]).tolist())",
+        "import my_ops\ntry: my_ops.neighbour_sum(my_ops.tensor([1.0, 2.0, 3.0]))\nexcept RuntimeError as error: print(error)\n\
+         print(my_ops.neighbour_sum(my_ops.tensor([1.0, 2.0])).tolist())",
     );
     let expected = "a kernel or the library panicked: three elements\n  help: this is a mistake of theirs, please report it\n";
     assert_eq!(text, format!("{expected}[2.0, 1.0]\n"), "{errors}");
