@@ -98,10 +98,15 @@ def test_capsules_that_nobody_takes_are_freed():
 def test_memory_that_must_not_be_written_is_copied():
     array = np.arange(3.0)
     array.flags.writeable = False
-    tensor = opsmith.from_dlpack(array)
-    assert tensor.data_ptr() != array.ctypes.data
-    tensor += 1
-    assert array.tolist() == [0, 1, 2] and tensor.tolist() == [1, 2, 3]
+    if np.lib.NumpyVersion(np.__version__) < "2.1.0":
+        # It does not know the version with flags, and gives no such array away.
+        with pytest.raises(BufferError, match="readonly"):
+            opsmith.from_dlpack(array)
+    else:
+        tensor = opsmith.from_dlpack(array)
+        assert tensor.data_ptr() != array.ctypes.data
+        tensor += 1
+        assert array.tolist() == [0, 1, 2] and tensor.tolist() == [1, 2, 3]
     shared = opsmith.asarray(array)
     shared += 1
     assert array.tolist() == [0, 1, 2]
@@ -256,7 +261,7 @@ def test_the_version_without_flags_must_not_be_written_where_the_other_is_known(
     with pytest.raises(BufferError, match="must not be written"):
         opsmith.from_dlpack(Known(array), copy=False)
     for call in (lambda: opsmith.add_(Known(array), 1), lambda: opsmith.add(tensor, 1, out=Known(array))):
-        with pytest.raises(opsmith.ArgumentError, match="must not be written"):
+        with pytest.raises(opsmith.ArgumentError, match="must not be written|readonly"):
             call()
     assert opsmith.add(Known(array), 1).tolist() == [1, 2, 3] and array.tolist() == [0, 1, 2]
 
@@ -288,7 +293,7 @@ def test_buffers_without_a_shape_are_shared():
     tensor = opsmith.asarray(frozen)
     tensor += 1
     assert bytes(frozen) == b"abc" and tensor.tolist() == [98, 99, 100]
-    with pytest.raises(opsmith.ArgumentError, match="must not be written"):
+    with pytest.raises(opsmith.ArgumentError, match="must not be written|readonly"):
         opsmith.add_(frozen, 1)
 
 
