@@ -1,6 +1,8 @@
 """Operators of a folder that ``opsmith bridge jax`` made: the package ``opsmith_example_custom_op_jax`` of the example crate with some stock
 operators. ``scripts/bridges.sh`` builds it and runs this; without it, the tests are skipped."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -244,6 +246,16 @@ def test_sizes_of_results_are_formulas():
     assert str(exported(*SYMBOLIC["cat"]).out_avals[0].shape) == "(b + 2*a, c)"
     with pytest.raises(ValueError, match="not possible for all values of their symbols: needed is"):
         exported(SYMBOLIC["add"][0], ["a, b", "c"])
+
+
+def test_a_size_that_a_run_decides_is_no_part_of_a_formula():
+    kinds = ops._abi.NODES
+    nodes = [SimpleNamespace(kind=kinds[f"NODE_{kind}"], a=a, b=b) for kind, a, b in (("FRESH", 0, -1), ("NUMBER", 1, 0), ("ADD", 0, 1))]
+    sizes = ops._abi._Sizes(SimpleNamespace(nodes=nodes, guard_count=0), [], ops._NUMBERS)
+    assert sizes.size(1) == 1
+    for place in (0, 2):
+        with pytest.raises(NotImplementedError, match="known after a run only"):
+            sizes.size(place)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ impl Key {
 
     /// 128 bits of it as text.
     pub fn finish(self) -> String {
-        // Digit by digit: a start hashes each header of the standard library, and formatting takes longer than some of these hashes.
+        // Digit by digit, without a text for each byte: a build hashes the hundreds of headers of a standard library.
         let digits = self.0.finalize().into_iter().take(16).flat_map(|byte| [byte >> 4, byte & 15]);
         digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
     }
