@@ -19,6 +19,7 @@
 mod pool;
 mod shares;
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,13 +34,23 @@ use shares::Shares;
 pub const CHUNK: usize = 1 << 13;
 /// Maximal number of threads.
 pub const MAX_THREADS: usize = 1024;
-/// Shortest remaining time of a loop that several threads share: a few times the time until another one has joined.
+/// Shortest remaining time of a loop that several threads share: a few times the time until another one has joined, which may
+/// be asleep.
 const LEAST: Duration = Duration::from_micros(20);
+/// As [`LEAST`], of a loop for which the others are ready.
+const LEAST_OF_READY: Duration = Duration::from_micros(3);
+/// The number of loops shorter than [`LEAST`], one soon after the other, after which threads are woken for the next ones.
+const TRAIN: u32 = 4;
 /// Approximate time from one visit to the pool to the next, far above the cost of a visit.
 const VISIT: Duration = Duration::from_micros(8);
 
 /// The number of threads; 0 until it is known.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The start of this thread's last loop that was too short for threads that sleep, and the number of such loops in a row.
+    static SHORT_LOOPS: Cell<Option<(Instant, u32)>> = const { Cell::new(None) };
+}
 
 /// The number of threads that a call may use, its own included: that of `set_num_threads`, else the environment's
 /// `OPSMITH_NUM_THREADS`, else one for each processor of this process.
@@ -187,12 +198,17 @@ fn split(count: usize, chunk: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     body(0..chunk);
     let spent = start.elapsed().max(Duration::from_nanos(1));
     let left = (count - chunk).div_ceil(chunk);
-    if spent.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)) < LEAST {
-        return body(chunk..count);
+    let rest = spent.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX));
+    if rest < LEAST && !(rest >= LEAST_OF_READY && pool::is_ready(threads - 1)) {
+        body(chunk..count);
+        if rest >= LEAST_OF_READY {
+            note_short_loop(start, threads);
+        }
+        return;
     }
     // So many chunks a visit that visits cost nothing, and so few that no thread waits long for the last one.
     let per_visit = (VISIT.as_nanos() / spent.as_nanos()).max(1) as usize;
-    let per_visit = per_visit.min(left.div_ceil(4 * threads)) * chunk;
+    let per_visit = per_visit.min(left / (4 * threads)).max(1) * chunk;
     let shares = Shares::new((count - chunk).div_ceil(per_visit), threads);
     pool::run(threads, threads, &|own| {
         shares.take(own, |number| {
@@ -200,4 +216,14 @@ fn split(count: usize, chunk: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
             body(start..count.min(start + per_visit));
         });
     });
+}
+
+/// Notes a loop of one thread, which several that are awake would have shared: one of many in a row wakes them.
+fn note_short_loop(start: Instant, threads: usize) {
+    let row = SHORT_LOOPS.get().filter(|(last, _)| start.duration_since(*last) < 2 * LEAST);
+    let count = row.map_or(1, |(_, count)| count + 1);
+    if count == TRAIN {
+        pool::wake(threads - 1);
+    }
+    SHORT_LOOPS.set(Some((start, count % TRAIN)));
 }

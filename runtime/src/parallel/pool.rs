@@ -37,11 +37,14 @@ macro_rules! pool {
         Pool {
             state: Mutex::new(State {
                 jobs: [const { None }; JOBS],
+                wanted: 0,
                 threads: 0,
                 asleep: 0,
+                waiting: 0,
                 is_closed: false,
             }),
             round: AtomicU64::new(0),
+            ready: AtomicUsize::new(0),
             active: $active,
             start: Condvar::new(),
             done: Condvar::new(),
@@ -65,6 +68,26 @@ pub(super) fn run(_threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) 
     (0..count).for_each(call);
 }
 
+/// Whether so many threads wait for a job without being asleep, so that they begin with one at once.
+pub(super) fn is_ready(helpers: usize) -> bool {
+    #[cfg(not(loom))]
+    let ready = POOL.ready.load(Ordering::Relaxed);
+    #[cfg(loom)]
+    let ready = 0;
+    ready >= helpers
+}
+
+/// Wakes so many threads, which are ready for some tens of microseconds.
+pub(super) fn wake(helpers: usize) {
+    #[cfg(not(loom))]
+    {
+        let state = POOL.with_threads(helpers);
+        POOL.announce(state, helpers);
+    }
+    #[cfg(loom)]
+    let _ = helpers;
+}
+
 thread_local! {
     /// Whether this is a thread of a pool.
     static IS_HELPER: Cell<bool> = const { Cell::new(false) };
@@ -79,6 +102,8 @@ struct Pool {
     state: Mutex<State>,
     /// The number of jobs so far.
     round: AtomicU64,
+    /// The number of threads that look for the next job before they sleep.
+    ready: AtomicUsize,
     /// For each job, the number of the pool's threads that work on it; written under the lock.
     active: [AtomicUsize; JOBS],
     start: Condvar,
@@ -98,7 +123,8 @@ impl HeldPool {
 
     /// Begins anew in a copy of the process, which has neither the threads nor the jobs of others.
     pub fn forget_threads(&mut self) {
-        (self.0.threads, self.0.asleep) = (0, 0);
+        (self.0.threads, self.0.asleep, self.0.wanted, self.0.waiting) = (0, 0, 0, 0);
+        POOL.ready.store(0, Ordering::Relaxed);
         for (entry, active) in self.0.jobs.iter_mut().zip(&POOL.active) {
             // A job belongs to a thread that does not exist, and so does the memory of its panic.
             std::mem::forget(entry.take());
@@ -109,10 +135,14 @@ impl HeldPool {
 
 struct State {
     jobs: [Option<Entry>; JOBS],
+    /// The number of threads that all jobs together still want.
+    wanted: usize,
     /// The number of threads.
     threads: usize,
     /// The number of threads that wait for `start`.
     asleep: usize,
+    /// The number of users that wait for `done`.
+    waiting: usize,
     /// Whether threads should end instead of wait; only loom models close a pool.
     is_closed: bool,
 }
@@ -164,14 +194,27 @@ impl Pool {
     /// Gives a job to the threads; its place, unless there are too many jobs. The caller must call `withdraw` before
     /// the job ends.
     fn add(&'static self, job: &Job<'_>, helpers: usize) -> Option<usize> {
-        let mut state = lock(&self.state);
+        let mut state = self.with_threads(helpers);
         let place = state.jobs.iter().position(Option::is_none)?;
-        while state.threads < helpers && self.spawn() {
-            state.threads += 1;
-        }
         // Only the lifetime is erased: `withdraw` waits until no thread has the job and none can get it.
         let job = std::ptr::from_ref(job).cast::<Job<'static>>();
         state.jobs[place] = Some(Entry { job, wanted: helpers, panic: None });
+        state.wanted += helpers;
+        self.announce(state, helpers);
+        Some(place)
+    }
+
+    /// The lock on the pool, which has so many threads if they can be started.
+    fn with_threads(&'static self, helpers: usize) -> MutexGuard<'static, State> {
+        let mut state = lock(&self.state);
+        while state.threads < helpers && self.spawn() {
+            state.threads += 1;
+        }
+        state
+    }
+
+    /// Begins a round: threads look for a job, and so many of those that sleep are woken.
+    fn announce(&self, state: MutexGuard<'_, State>, helpers: usize) {
         self.round.fetch_add(1, Ordering::Release);
         let asleep = state.asleep;
         drop(state);
@@ -180,15 +223,13 @@ impl Pool {
             _ if helpers >= asleep => self.start.notify_all(),
             _ => (0..helpers).for_each(|_| self.start.notify_one()),
         }
-        Some(place)
     }
 
     /// Withdraws a job and waits for the threads that have it; returns the panic of one of them.
     fn withdraw(&self, place: usize) -> Option<Box<dyn Any + Send>> {
         let mut state = lock(&self.state);
-        if let Some(entry) = &mut state.jobs[place] {
-            entry.wanted = 0;
-        }
+        let unmet = state.jobs[place].as_mut().map_or(0, |entry| std::mem::take(&mut entry.wanted));
+        state.wanted -= unmet;
         let active = &self.active[place];
         if active.load(Ordering::Acquire) > 0 && TURNS > 0 {
             drop(state);
@@ -200,7 +241,9 @@ impl Pool {
             state = lock(&self.state);
         }
         while active.load(Ordering::Acquire) > 0 {
+            state.waiting += 1;
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
         state.jobs[place].take().and_then(|entry| entry.panic)
     }
@@ -213,15 +256,16 @@ impl Pool {
     /// The loop of each thread.
     fn work(&self) {
         IS_HELPER.set(true);
-        while let Some((place, job)) = self.next_job() {
+        let mut state = lock(&self.state);
+        while let Some((place, job)) = self.next_job(state) {
             // SAFETY: `withdraw` waits until this thread, which is counted as active, leaves the count below.
             let job = unsafe { &*job };
             let result = catch_unwind(AssertUnwindSafe(|| job.take_calls()));
-            let mut state = lock(&self.state);
+            state = lock(&self.state);
             if let (Err(panic), Some(entry)) = (result, &mut state.jobs[place]) {
                 entry.panic.get_or_insert(panic);
             }
-            if self.active[place].fetch_sub(1, Ordering::AcqRel) == 1 {
+            if self.active[place].fetch_sub(1, Ordering::AcqRel) == 1 && state.waiting > 0 {
                 // Every waiting user of the pool: each looks for its own job.
                 self.done.notify_all();
             }
@@ -229,24 +273,24 @@ impl Pool {
     }
 
     /// Waits for a job that wants another thread, and joins it; `None` at the end of the pool.
-    fn next_job(&self) -> Option<(usize, *const Job<'static>)> {
-        let mut state = lock(&self.state);
+    fn next_job<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<(usize, *const Job<'static>)> {
         loop {
-            for (place, entry) in state.jobs.iter_mut().enumerate() {
-                let Some(entry) = entry.as_mut().filter(|entry| entry.wanted > 0) else { continue };
-                entry.wanted -= 1;
-                self.active[place].fetch_add(1, Ordering::AcqRel);
-                return Some((place, entry.job));
+            if let Some(found) = self.join_job(&mut state) {
+                return Some(found);
             }
             if state.is_closed {
                 return None;
             }
             let seen = self.round.load(Ordering::Acquire);
             drop(state);
-            let mut turns = 0;
-            while turns < TURNS && self.round.load(Ordering::Acquire) == seen {
-                turns += 1;
-                spin_loop();
+            if TURNS > 0 {
+                self.ready.fetch_add(1, Ordering::Relaxed);
+                let mut turns = 0;
+                while turns < TURNS && self.round.load(Ordering::Acquire) == seen {
+                    turns += 1;
+                    spin_loop();
+                }
+                self.ready.fetch_sub(1, Ordering::Relaxed);
             }
             state = lock(&self.state);
             if self.round.load(Ordering::Acquire) == seen {
@@ -255,6 +299,21 @@ impl Pool {
                 state.asleep -= 1;
             }
         }
+    }
+
+    /// Joins the first job that wants another thread.
+    fn join_job(&self, state: &mut State) -> Option<(usize, *const Job<'static>)> {
+        if state.wanted == 0 {
+            return None;
+        }
+        let mut jobs = state.jobs.iter_mut().enumerate();
+        let (place, entry) = jobs.find_map(|(place, entry)| {
+            entry.as_mut().filter(|entry| entry.wanted > 0).map(|entry| (place, entry))
+        })?;
+        entry.wanted -= 1;
+        state.wanted -= 1;
+        self.active[place].fetch_add(1, Ordering::AcqRel);
+        Some((place, entry.job))
     }
 }
 
