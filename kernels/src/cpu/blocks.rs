@@ -57,6 +57,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("blocked::FEW_BLOCKS", linalg::blocked::FEW_BLOCKS),
     ("blocked::MANY_BLOCKS", linalg::blocked::MANY_BLOCKS),
     ("loops::LEAF", reduce::loops::LEAF),
+    ("loops::LEAVES", reduce::loops::LEAVES),
     ("plan::BLOCK_BYTES", reduce::plan::BLOCK_BYTES / size_of::<f64>()),
     ("plan::NARROW", reduce::plan::NARROW as usize),
     ("plan::OUTPUTS", reduce::plan::OUTPUTS),

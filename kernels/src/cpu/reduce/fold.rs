@@ -7,7 +7,7 @@
 use opsmith_runtime::parallel::Shared;
 use opsmith_runtime::{Element, Result, View, ViewMut};
 
-use super::loops::{self, LEAF, Lanes, Row, Sizes, Word, values, write};
+use super::loops::{self, LEAF, LEAVES, Lanes, Partial, Row, Sizes, Word, values, write};
 use super::plan::{self, Operands};
 use crate::cpu::lanes::{LANES, fold_lanes};
 use crate::cpu::simd::widest_over;
@@ -22,6 +22,8 @@ pub(super) trait Fold<T: Element>: Sync {
     type Out: Element;
     /// Whether loops over elements are compiled for wider vectors too, as [`widest_over`] does.
     const WIDE: bool = true;
+    /// Whether rows are folded [four](Fold::take_four) at a time.
+    const FOUR: bool = false;
 
     /// Facts about the output with the given row-major number.
     fn context(&self, number: usize) -> Self::Context;
@@ -38,6 +40,11 @@ pub(super) trait Fold<T: Element>: Sync {
             |partial, element| self.take(context, partial, element),
             |first, second| self.merge(first, second),
         )
+    }
+    /// The partial results of four rows of one length, each that of [`Fold::take_row`]: they arrive from memory side by side.
+    #[inline(always)]
+    fn take_four(&self, contexts: [Self::Context; 4], rows: [&[T]; 4]) -> [Self::Partial; 4] {
+        std::array::from_fn(|row| self.take_row(contexts[row], rows[row]))
     }
     /// Joins the partial results of two groups of elements.
     fn merge(&self, first: Self::Partial, second: Self::Partial) -> Self::Partial;
@@ -113,6 +120,55 @@ impl<T: Element, F: Fold<T>> Loops<'_, T, F> {
         )
     }
 
+    /// The partial results of rows that begin at these positions, all of one length, with the contexts of their outputs.
+    ///
+    /// # Safety
+    /// As [`Loops::row`], of each row.
+    #[inline(always)]
+    unsafe fn for_each_row<S>(
+        &self,
+        row: Row,
+        places: &[S],
+        place: impl Fn(&S) -> (i64, F::Context),
+        mut visit: impl FnMut(&S, F::Partial),
+    ) {
+        let (fours, rest) =
+            if const { F::FOUR } && row.step == 1 { places.as_chunks::<4>() } else { (&[][..], places) };
+        for four in fours {
+            let found = four.each_ref().map(&place);
+            // SAFETY: the caller's promise.
+            let partials = unsafe {
+                self.four_rows(found.map(|(start, _)| start), row.length, found.map(|(_, context)| context))
+            };
+            std::iter::zip(four, partials).for_each(|(of, partial)| visit(of, partial));
+        }
+        for one in rest {
+            let (start, context) = place(one);
+            // SAFETY: the caller's promise.
+            visit(one, unsafe { self.row(start, row, context) });
+        }
+    }
+
+    /// As [`Loops::row`], of four rows of elements one after the other.
+    ///
+    /// # Safety
+    /// As [`Loops::row`], of each row.
+    #[inline(never)]
+    unsafe fn four_rows(
+        &self,
+        starts: [i64; 4],
+        length: usize,
+        contexts: [F::Context; 4],
+    ) -> [F::Partial; 4] {
+        // SAFETY: the caller's promise, of elements one after the other.
+        let rows = starts
+            .map(|start| unsafe { std::slice::from_raw_parts(self.source.at(start).cast_const(), length) });
+        widest_of::<T, F, _>(
+            #[inline(always)]
+            || self.f.take_four(contexts, rows),
+        )
+    }
+
     /// Takes one element of each of some rows, which are worked on together and whose elements are `step` apart, into
     /// each partial result.
     ///
@@ -152,11 +208,30 @@ impl<T: Element, F: Fold<T>> loops::Loops for Loops<'_, T, F> {
     }
 
     unsafe fn outputs(&self, row: Row, positions: &[[i64; 3]]) {
-        for &[start, target, number] in positions {
-            // SAFETY: the caller's promise.
-            let partial = unsafe { self.row(start, row, self.f.context(number as usize)) };
-            // SAFETY: the caller's promise.
-            unsafe { *self.target.at(target) = self.f.finish(partial) }
+        let place = |&[start, _, number]: &[i64; 3]| (start, self.f.context(number as usize));
+        // SAFETY: the caller's promise.
+        let finish =
+            |&[_, target, _]: &[i64; 3], partial| unsafe { *self.target.at(target) = self.f.finish(partial) };
+        // SAFETY: the caller's promise.
+        unsafe { self.for_each_row(row, positions, place, finish) }
+    }
+
+    unsafe fn leaves(&self, start: i64, length: usize, number: i64, partials: &mut [Partial]) {
+        let (context, leaf) = (self.f.context(number as usize), Row { step: 1, length: LANES * LEAF });
+        let (whole, rest) = (length / leaf.length, length % leaf.length);
+        let starts: [i64; LEAVES] = std::array::from_fn(|number| start + (number * leaf.length) as i64);
+        let mut partials = partials.iter_mut();
+        let mut note = |partial| {
+            if let Some(place) = partials.next() {
+                write(place, std::iter::once(partial));
+            }
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.for_each_row(leaf, &starts[..whole], |start| (*start, context), |_, partial| note(partial));
+            if rest > 0 {
+                note(self.row(start + (length - rest) as i64, Row { step: 1, length: rest }, context));
+            }
         }
     }
 
@@ -169,10 +244,9 @@ impl<T: Element, F: Fold<T>> loops::Loops for Loops<'_, T, F> {
     unsafe fn rows_into(&self, starts: &[i64], row: Row, number: i64, partial: &mut [Word]) {
         let context = self.f.context(number as usize);
         let mut all = self.f.start();
-        for &start in starts {
-            // SAFETY: the caller's promise.
-            all = self.f.merge(all, unsafe { self.row(start, row, context) });
-        }
+        let merge = |_: &i64, partial| all = self.f.merge(all, partial);
+        // SAFETY: the caller's promise.
+        unsafe { self.for_each_row(row, starts, |start| (*start, context), merge) }
         write(partial, std::iter::once(all));
     }
 

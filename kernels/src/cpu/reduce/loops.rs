@@ -9,6 +9,9 @@ use crate::cpu::lanes::LANES;
 
 /// Elements that are folded one after the other before pairwise merging takes over, a lane.
 pub(in crate::cpu) const LEAF: usize = 64;
+/// Most groups of elements one after the other, of [`LEAF`] a lane, whose partial results are merged together.
+pub(in crate::cpu) const LEAVES: usize = 32;
+
 /// A row of elements.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
@@ -99,6 +102,12 @@ pub(super) trait Loops: Sync {
     /// # Safety
     /// Elements of the row are valid for reads.
     unsafe fn row_into(&self, start: i64, row: Row, number: i64, partial: &mut [Word]);
+
+    /// The partial results of all groups of `LANES * LEAF` elements, and of the rest, of a row whose elements lie one after the other.
+    ///
+    /// # Safety
+    /// As [`Loops::row_into`], of at most [`LEAVES`] groups, for each of which there is a partial result.
+    unsafe fn leaves(&self, start: i64, length: usize, number: i64, partials: &mut [Partial]);
 
     /// The merged partial results of rows of one output, from the partial result of no element on.
     ///

@@ -93,6 +93,7 @@ where
     type Context = ();
     type Partial = P;
     type Out = O;
+    const FOUR: bool = in_registers::<T>();
 
     #[inline(always)]
     fn context(&self, _number: usize) {}
@@ -109,6 +110,10 @@ where
         sum_row(row, |element| (self.map)(element))
     }
     #[inline(always)]
+    fn take_four(&self, _contexts: [(); 4], rows: [&[T]; 4]) -> [P; 4] {
+        sum_terms(rows, |elements| elements.map(&self.map))
+    }
+    #[inline(always)]
     fn merge(&self, first: P, second: P) -> P {
         Arithmetic::add(first, second)
     }
@@ -118,10 +123,15 @@ where
     }
 }
 
-/// The sum of elements one after the other, mapped; in registers for the dtypes of most tensors, since that loop is long.
+/// Whether sums of elements are kept in registers, which is a longer loop: for the dtypes of most tensors.
+const fn in_registers<T: Element>() -> bool {
+    matches!(T::DTYPE, DType::F32 | DType::F64)
+}
+
+/// The sum of elements one after the other, mapped.
 #[inline(always)]
 fn sum_row<T: Element, P: Arithmetic>(row: &[T], map: impl Fn(T) -> P) -> P {
-    if const { matches!(T::DTYPE, DType::F32 | DType::F64) } {
+    if const { in_registers::<T>() } {
         let [sum] = sum_terms([row], |[element]| [map(element)]);
         return sum;
     }
@@ -147,11 +157,8 @@ where
 
 /// The sum, divided by a number if one is given: one fold for sums and means.
 fn adding<T: Element<Compute: Arithmetic>>(divisor: Option<T::Compute>) -> impl Fold<T, Out = T> {
-    // From memory, the lanes of a plain fold arrive faster than the registers of `Sum`: they are read in four places.
-    Plain::<true, _, _, _, _> {
-        start: T::Compute::ZERO,
-        take: |sum: T::Compute, element: T| Arithmetic::add(sum, element.to_compute()),
-        merge: |a: T::Compute, b: T::Compute| Arithmetic::add(a, b),
+    Sum {
+        map: T::to_compute,
         end: move |sum| T::from_compute(divisor.map_or(sum, |divisor| Arithmetic::div(sum, divisor))),
     }
 }

@@ -15,7 +15,7 @@ use opsmith_runtime::layout::{contiguous_strides, is_contiguous, numel};
 use opsmith_runtime::parallel::{self, CHUNK};
 use opsmith_runtime::{Result, Scratch};
 
-use super::loops::{LEAF, Lanes, Loops, Partial, Row, Sizes, Word};
+use super::loops::{LEAF, LEAVES, Lanes, Loops, Partial, Row, Sizes, Word};
 use crate::cpu::lanes::LANES;
 use crate::cpu::strides::reduced_strides;
 use crate::cpu::tiles::SHORT;
@@ -200,10 +200,20 @@ unsafe fn fold_row(loops: &dyn Loops, start: i64, row: Row, number: i64) -> Part
         unsafe { loops.row_into(start, Row { length, ..row }, number, &mut partial) };
         partial
     };
-    pairwise_in_threads(0, row.length, row.leaf(), &run, &|a, b| merged(loops, a, b))
+    let (leaf, merge) = (row.leaf(), |a, b| merged(loops, a, b));
+    let part = |first: usize, length: usize| {
+        if row.step != 1 || length > LEAVES * leaf {
+            return pairwise(first, length, leaf, &run, &merge);
+        }
+        let mut partials = [NOTHING; LEAVES];
+        // SAFETY: the caller's promise; each leaf has a partial result.
+        unsafe { loops.leaves(start + first as i64, length, number, &mut partials) };
+        pairwise(0, length, leaf, &|first, _| partials[first / leaf], &merge)
+    };
+    pairwise_in_threads(0, row.length, leaf, &part, &merge)
 }
 
-/// As [`pairwise`], of halves in several threads while they are long.
+/// As [`pairwise`], of halves in several threads while they are long; a part of one thread is `run` as a whole.
 fn pairwise_in_threads(
     first: usize,
     length: usize,
@@ -213,7 +223,7 @@ fn pairwise_in_threads(
 ) -> Partial {
     let half = length.div_ceil(2).next_multiple_of(leaf);
     if length < LONG || half >= length {
-        return pairwise(first, length, leaf, run, merge);
+        return run(first, length);
     }
     let parts = [(first, half), (first + half, length - half)];
     let results = [const { Mutex::new(None) }; 2];
@@ -226,12 +236,12 @@ fn pairwise_in_threads(
     match (low, high) {
         (Some(low), Some(high)) => merge(low, high),
         // Both calls were made.
-        _ => pairwise(first, length, leaf, run, merge),
+        _ => run(first, length),
     }
 }
 
 /// Elements of a row that several threads fold: some tens of microseconds.
-const LONG: usize = 1 << 18;
+const LONG: usize = LEAVES * LANES * LEAF;
 
 /// Folds `length` things in groups of at most `leaf`, merging the groups in a balanced tree.
 fn pairwise(
