@@ -195,7 +195,11 @@ fn grid(count: u64) -> Grid {
 fn geometry<const N: usize>(operands: &[&Tensor], count: u64) -> Result<(Form, SmallVec<[u64; 96]>)> {
     let mut words: SmallVec<[u64; 96]> = SmallVec::from_slice(&[count]);
     let pointers = operands.iter().map(|tensor| tensor.data_ptr().addr() as u64);
-    if operands.iter().all(|tensor| tensor.is_contiguous() && tensor.numel() as u64 == count) {
+    let first = operands[0].layout();
+    let is_row_major = |tensor: &&Tensor| tensor.is_contiguous() && tensor.numel() as u64 == count;
+    if operands.iter().all(is_row_major)
+        || first.is_dense() && operands.iter().all(|tensor| tensor.layout().has_order_of(first))
+    {
         words.extend(pointers);
         return Ok((Form::Contiguous, words));
     }

@@ -49,6 +49,28 @@ impl Layout {
         is_contiguous(&self.sizes, &self.strides)
     }
 
+    /// Whether the elements fill their memory without gaps, each once, in any order of the dimensions. For layouts with elements.
+    pub fn is_dense(&self) -> bool {
+        let mut steps: SmallVec<[(i64, i64); 6]> =
+            std::iter::zip(&self.strides, &self.sizes).map(|(stride, size)| (*stride, *size)).collect();
+        steps.retain(|(_, size)| *size != 1);
+        steps.sort_unstable();
+        let mut next = 1;
+        steps.into_iter().all(|(stride, size)| {
+            let follows = stride == next;
+            next = next.saturating_mul(size);
+            follows
+        })
+    }
+
+    /// Whether an index leads to the same place of the memory as in another layout, counted from the first element of each.
+    #[inline]
+    pub fn has_order_of(&self, other: &Layout) -> bool {
+        same_sizes(&self.sizes, &other.sizes)
+            && std::iter::zip(&self.sizes, std::iter::zip(&self.strides, &other.strides))
+                .all(|(size, (stride, other))| *size == 1 || stride == other)
+    }
+
     /// The lowest and one past the highest element of the storage that the layout touches; `None`
     /// without elements.
     #[inline]

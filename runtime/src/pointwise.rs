@@ -73,27 +73,26 @@ impl<const N: usize> Operands<N> {
     }
 }
 
-/// Runs a loop over every element of the output. Apart from the loop, so that it is compiled once for each number of
-/// operands, and here: a crate that uses this one inlines none of the functions below by itself.
+/// Runs a loop of [plain](Operands::plain) types over every element of the output. Apart from the loop, so that it is compiled
+/// once for each number of operands, and here: a crate that uses this one inlines none of the functions below by itself.
 #[inline(always)]
-fn run<const N: usize>(
+fn run_plain<const N: usize>(
     call: &KernelCall<'_>,
     inputs: &[usize],
     types: &Operands<N>,
     body: Loop<'_>,
 ) -> Result<()> {
-    if types.plain {
-        let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
-        if let Some(length) = natural(call, inputs, &types.dtypes, &mut pointers) {
-            // SAFETY: the operands are those of the call, as `natural` found them.
-            unsafe { run_together(&pointers, types, length, body) };
-            return Ok(());
-        }
+    let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+    if let Some(length) = natural(call, inputs, &types.dtypes, &mut pointers) {
+        // SAFETY: the operands are those of the call, as `natural` found them.
+        unsafe { run_together(&pointers, types, length, body) };
+        return Ok(());
     }
     run_with_checks(call, inputs, types, body)
 }
 
-/// As [`run`], of any types and layouts. Apart, so that most calls have none of its registers to save.
+/// Runs a loop over every element of the output, of any types and layouts. Apart, so that most calls have none of its registers to
+/// save.
 #[inline(never)]
 fn run_with_checks<const N: usize>(
     call: &KernelCall<'_>,
@@ -198,12 +197,12 @@ pub unsafe fn map_untyped<F: Fn(&[*mut u8; MAX_OPERANDS], usize) + Sync>(
     // SAFETY: the caller's promise.
     let body = unsafe { Loop::new(function, const { &Versions::one(run_function::<F>) }) };
     match inputs.len() {
-        0 => run::<1>(call, inputs, &operands(dtypes), body),
-        1 => run::<2>(call, inputs, &operands(dtypes), body),
-        2 => run::<3>(call, inputs, &operands(dtypes), body),
-        3 => run::<4>(call, inputs, &operands(dtypes), body),
-        4 => run::<5>(call, inputs, &operands(dtypes), body),
-        5 => run::<6>(call, inputs, &operands(dtypes), body),
+        0 => run_with_checks::<1>(call, inputs, &operands(dtypes), body),
+        1 => run_with_checks::<2>(call, inputs, &operands(dtypes), body),
+        2 => run_with_checks::<3>(call, inputs, &operands(dtypes), body),
+        3 => run_with_checks::<4>(call, inputs, &operands(dtypes), body),
+        4 => run_with_checks::<5>(call, inputs, &operands(dtypes), body),
+        5 => run_with_checks::<6>(call, inputs, &operands(dtypes), body),
         count => panic!("{count} inputs of a loop"),
     }
 }
@@ -284,7 +283,7 @@ macro_rules! map {
                 types: &Operands<{ $count + 1 }>,
                 body: Loop<'_>,
             ) -> Result<()> {
-                run(call, inputs, types, body)
+                run_plain(call, inputs, types, body)
             }
             /// # Safety
             /// As [`Loop::run`].
@@ -325,7 +324,11 @@ macro_rules! map {
             }
             // SAFETY: the loop of this function, over elements of these types.
             let body = unsafe { Loop::new(&function, const { &versions::<R, $($T,)* F>() }) };
-            run_loop(call, &inputs, types, body)
+            if const { Operands::of([R::DTYPE, $($T::DTYPE),*]).plain } {
+                run_loop(call, &inputs, types, body)
+            } else {
+                run_with_checks(call, &inputs, types, body)
+            }
         }
     };
 }

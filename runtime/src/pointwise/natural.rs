@@ -43,21 +43,26 @@ pub(super) fn natural<const N: usize>(
     Some(out.numel() as usize)
 }
 
-/// Whether all operands have elements of the loop's types in the same order in memory, one after the other; their addresses are
-/// written to `pointers`.
+/// Whether all operands have elements of the loop's types in the same order in memory, row-major or another, one after the other;
+/// their addresses are written to `pointers`.
 pub(super) fn is_natural(
     operands: &[&Tensor],
     dtypes: &[DType],
     pointers: &mut [*mut u8; MAX_OPERANDS],
 ) -> bool {
     let out = operands[0];
+    let row_major = out.is_contiguous();
+    let mut all = row_major || out.layout().is_dense();
     let follows = |tensor: &Tensor| {
-        tensor.numel() == out.numel()
+        if !row_major {
+            return tensor.layout().has_order_of(out.layout());
+        }
+        tensor.is_contiguous()
+            && tensor.numel() == out.numel()
             && (same_sizes(tensor.shape(), out.shape()) || broadcasts(tensor.shape(), out.shape()))
     };
-    let mut all = true;
     for ((pointer, tensor), dtype) in pointers.iter_mut().zip(operands).zip(dtypes) {
-        all &= tensor.dtype() == *dtype && tensor.is_contiguous() && follows(tensor);
+        all &= tensor.dtype() == *dtype && follows(tensor);
         *pointer = tensor.data_ptr();
     }
     all
