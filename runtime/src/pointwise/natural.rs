@@ -132,7 +132,7 @@ unsafe fn run_in_place<const N: usize>(
     body: Loop<'_>,
 ) {
     let block = Block::<BLOCK>::new();
-    for_each_block(pointers, dtypes, length, |operands, count| {
+    for_each_block::<N, BLOCK>(pointers, dtypes, length, |operands, count| {
         let target = operands[0];
         let mut read = *operands;
         for pointer in read[1..N].iter_mut().filter(|pointer| **pointer == target) {
@@ -160,8 +160,8 @@ pub(super) unsafe fn run_by_blocks<const N: usize>(
     body: Loop<'_>,
 ) {
     let streams = !pointers[1..N].contains(&pointers[0]);
-    let block = Block::<BLOCK>::new();
-    for_each_block(pointers, dtypes, length, |operands, count| {
+    let block = Block::<FEW>::new();
+    for_each_block::<N, FEW>(pointers, dtypes, length, |operands, count| {
         let (target, bytes) = (operands[0], count * dtypes[0].size());
         let mut written = *operands;
         written[0] = block.pointer();
@@ -180,9 +180,12 @@ pub(super) unsafe fn run_by_blocks<const N: usize>(
     }
 }
 
-/// Calls a function for as many elements as a [block](BLOCK) holds of the output's, and for the rest, with their addresses.
+/// Bytes of a block of a loop over memory: so few that the processor requests elements of the next one while it stores those of this.
+const FEW: usize = 1024;
+
+/// Calls a function for as many elements as `BYTES` are of the output's, and for the rest, with their addresses.
 #[inline(always)]
-fn for_each_block<const N: usize>(
+fn for_each_block<const N: usize, const BYTES: usize>(
     pointers: &[*mut u8; MAX_OPERANDS],
     dtypes: &[DType; N],
     length: usize,
@@ -191,7 +194,7 @@ fn for_each_block<const N: usize>(
     let mut moved = *pointers;
     let mut left = length;
     while left > 0 {
-        let count = left.min(BLOCK / dtypes[0].size());
+        let count = left.min(BYTES / dtypes[0].size());
         run(&moved, count);
         left -= count;
         advance(&mut moved, dtypes, count);

@@ -266,3 +266,25 @@ fn running_sums() {
     cumprod(Array::new(&[], [3i32]).view(), -1, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [3]);
 }
+
+#[test]
+fn four_rows_together_have_the_sums_of_each_alone() {
+    for length in [1, 31, 32, 33, 1000, 4096, 8192, 8193, 20_000, 9 * 8192 + 5] {
+        for rows in [3, 4, 7, 8] {
+            let elements: Vec<f32> = scattered(rows * length).map(|element| element as f32).collect();
+            let all = Array::new(&[rows as i64, length as i64], elements.iter().copied());
+            let mut together = Array::zeros(&[rows as i64]);
+            sum(all.view(), Some(&[1]), false, together.view_mut()).unwrap();
+            for (row, together) in elements.chunks_exact(length).zip(together.to_vec()) {
+                let mut alone = Array::zeros(&[]);
+                sum(Array::new(&[length as i64], row.iter().copied()).view(), None, false, alone.view_mut())
+                    .unwrap();
+                let alone: f32 = alone.at(&[]);
+                assert_eq!(alone.to_bits(), together.to_bits(), "{rows} x {length}");
+                let exact: f64 = row.iter().map(|element| f64::from(*element)).sum();
+                let size: f64 = row.iter().map(|element| f64::from(element.abs())).sum();
+                assert!((f64::from(alone) - exact).abs() <= size * 1e-6, "{length}: {alone} {exact}");
+            }
+        }
+    }
+}
