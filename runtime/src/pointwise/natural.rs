@@ -34,7 +34,7 @@ pub(super) fn natural<const N: usize>(
     pointers[0] = out.start();
     for ((&input, &dtype), pointer) in inputs.iter().zip(&dtypes[1..]).zip(&mut pointers[1..]) {
         let operand = call.tensor_at(input)?.placed_first();
-        let follows = operand.numel() == out.numel() && (alike || operand.has_no_more_dims_than(out));
+        let follows = alike || operand.numel() == out.numel() && operand.has_no_more_dims_than(out);
         if !(operand.is_row_major(dtype) && follows) {
             return None;
         }
