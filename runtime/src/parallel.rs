@@ -136,6 +136,45 @@ pub fn try_for_each_range(
     failure.into_result()
 }
 
+/// Calls `body` with every number below `count`, and with a `state` that each thread makes for itself and keeps.
+///
+/// Of a loop that `is_long`, some tens of microseconds by its number of operations, no call is timed, so that all threads begin
+/// together; of others as [`for_each_range`] does, with chunks of one call.
+///
+/// # Panics
+/// With the panic of `state` or `body`.
+///
+/// ```
+/// use opsmith_runtime::parallel;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// let sum = AtomicUsize::new(0);
+/// parallel::for_each_with(true, 1000, Vec::new, |seen, number| {
+///     seen.push(number);
+///     sum.fetch_add(number, Ordering::Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 499_500);
+/// ```
+pub fn for_each_with<S>(
+    is_long: bool,
+    count: usize,
+    state: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, usize) + Sync,
+) {
+    let threads = num_threads().min(count);
+    if threads <= 1 || !is_long {
+        return for_each_range(count, 1, |range| {
+            let mut state = state();
+            range.for_each(|number| body(&mut state, number));
+        });
+    }
+    let shares = Shares::new(count, threads);
+    pool::run(threads, threads, &|own| {
+        let mut made = None;
+        shares.take(own, |number| body(made.get_or_insert_with(&state), number));
+    });
+}
+
 /// Calls a function with every number below `count`, each in whichever thread is free, in up to `threads` threads.
 /// For work of which each call takes long; nothing is timed.
 #[doc(hidden)]

@@ -29,7 +29,7 @@ impl Shares {
     }
 
     /// Makes the visits of a share, then those that are left of the next ones.
-    pub fn take(&self, own: usize, visit: impl Fn(usize)) {
+    pub fn take(&self, own: usize, mut visit: impl FnMut(usize)) {
         for share in (0..self.count).map(|offset| (own + offset) % self.count) {
             let end = start(share + 1, self.visits, self.count);
             loop {

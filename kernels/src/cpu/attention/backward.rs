@@ -79,26 +79,23 @@ fn each_head<T: Element<Compute: Real>>(
 ) {
     let lengths = grads.each_ref().map(|grad| grad.len() / heads.count().max(1));
     let starts = grads.map(|grad| Shared(grad.as_mut_ptr()));
-    parallel::for_each_range(heads.count(), 1, |range| {
-        let mut block = Block::new(heads);
-        let mut rounded = [const { Scratch::new() }; 4];
-        for head in range {
-            let part = |number: usize| {
-                let start = starts[number].at((head * lengths[number]) as i64);
-                // SAFETY: the part lies in the slice, and each head has one thread.
-                unsafe { std::slice::from_raw_parts_mut(start, lengths[number]) }
-            };
-            let [of_query, of_key, of_value, of_mask] = &mut rounded;
-            with_computed(part(0), of_query, |of_query| {
-                with_computed(part(1), of_key, |of_key| {
-                    with_computed(part(2), of_value, |of_value| {
-                        with_computed(part(3), of_mask, |of_mask| {
-                            block.run(heads, results, head, [of_query, of_key, of_value, of_mask]);
-                        });
+    let state = || (Block::new(heads), [const { Scratch::new() }; 4]);
+    parallel::for_each_with(heads.is_long(), heads.count(), state, |(block, rounded), head| {
+        let part = |number: usize| {
+            let start = starts[number].at((head * lengths[number]) as i64);
+            // SAFETY: the part lies in the slice, and each head has one thread.
+            unsafe { std::slice::from_raw_parts_mut(start, lengths[number]) }
+        };
+        let [of_query, of_key, of_value, of_mask] = rounded;
+        with_computed(part(0), of_query, |of_query| {
+            with_computed(part(1), of_key, |of_key| {
+                with_computed(part(2), of_value, |of_value| {
+                    with_computed(part(3), of_mask, |of_mask| {
+                        block.run(heads, results, head, [of_query, of_key, of_value, of_mask]);
                     });
                 });
             });
-        }
+        });
     });
 }
 

@@ -35,9 +35,11 @@ pub fn attention<T: Element<Compute: Real>>(
     with_slice(&mut out, |out| {
         done = with_slice(&mut logsumexp, |logsumexp| {
             let (out, logsumexp) = (Shared(out.as_mut_ptr()), Shared(logsumexp.as_mut_ptr()));
-            parallel::for_each_range(heads.count() * blocks, 1, |range| {
-                let mut block = Block::new(&heads);
-                for number in range {
+            parallel::for_each_with(
+                heads.is_long(),
+                heads.count() * blocks,
+                || Block::new(&heads),
+                |block, number| {
                     let (head, first) = (number / blocks, number % blocks * ROWS);
                     let count = ROWS.min(queries - first);
                     let place = head * queries + first;
@@ -49,8 +51,8 @@ pub fn attention<T: Element<Compute: Real>>(
                         )
                     };
                     block.run(&heads, head, first, out, logsumexp);
-                }
-            });
+                },
+            );
         });
     })?;
     done

@@ -16,6 +16,7 @@ use std::ops::Range;
 use opsmith_runtime::arith::Ordered;
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View};
 
+use super::linalg::blocked::SHARED;
 use super::linalg::{Matrix, MatrixMut, Multiply};
 use super::strides::expect_operand;
 use crate::math::Inexact;
@@ -114,6 +115,12 @@ impl<'a, T: Element<Compute: Real>> Heads<'a, T> {
     /// Number of heads.
     fn count(&self) -> usize {
         self.query.leading().iter().product::<i64>() as usize
+    }
+
+    /// Whether several threads share the heads, by the number of multiplications of scores.
+    fn is_long(&self) -> bool {
+        let scores = self.count().saturating_mul(self.query.rows).saturating_mul(self.key.rows);
+        scores.saturating_mul(self.query.columns) >= SHARED
     }
 
     /// Blocks of keys for queries up to the given number, of all or of those that a causal mask leaves.

@@ -7,6 +7,7 @@ use opsmith_runtime::Scratch;
 use opsmith_runtime::parallel::{self, Shared};
 
 use super::{Convolve, Plan};
+use crate::cpu::linalg::blocked::SHARED;
 use crate::cpu::linalg::{Matrix, MatrixMut, row_major};
 
 /// Columns that are made and multiplied at a time stay in the second cache: about this many elements.
@@ -28,6 +29,12 @@ impl Plan {
         self.large * self.sliding.elements()
     }
 
+    /// Whether several threads share the products.
+    fn is_long(&self) -> bool {
+        let multiplications = self.samples * self.groups * self.small_group();
+        multiplications.saturating_mul(self.column_height()) >= SHARED
+    }
+
     /// Calls `body` with a range of rows of positions for each block of columns.
     fn for_each_block(&self, mut body: impl FnMut(std::ops::Range<usize>)) {
         let rows = self.sliding.positions() / self.sliding.row().max(1);
@@ -42,14 +49,16 @@ impl Plan {
     /// Convolves the large side into the small one, a group of a sample after the other or in several threads.
     pub(super) fn to_small<C: Convolve>(&self, large: &[C], weight: &[C], small: &mut [C]) {
         let target = Shared(small.as_mut_ptr());
-        parallel::for_each_range(self.samples * self.groups, 1, |numbers| {
-            let mut columns = Scratch::new();
-            for number in numbers {
+        parallel::for_each_with(
+            self.is_long(),
+            self.samples * self.groups,
+            Scratch::new,
+            |columns, number| {
                 let planes = &large[number * self.large_group()..][..self.large_group()];
                 let target = target.at((number * self.small_group()) as i64);
                 let weight = self.weight_of(number, weight);
                 self.for_each_block(|rows| {
-                    let (columns, width) = self.columns(planes, &rows, &mut columns);
+                    let (columns, width) = self.columns(planes, &rows, columns);
                     let right = row_major(columns, self.column_height(), width);
                     let out = MatrixMut {
                         data: target.wrapping_add(rows.start * self.sliding.row()),
@@ -59,8 +68,8 @@ impl Plan {
                     // SAFETY: the block's positions of each channel lie inside the group, which no other thread has.
                     unsafe { C::multiply(weight, right, None, C::ONE, out) };
                 });
-            }
-        });
+            },
+        );
     }
 
     /// The transpose of [`Plan::to_small`]; `held` rounds the columns' elements and their sums.
@@ -74,9 +83,11 @@ impl Plan {
         large.fill(C::ZERO);
         let each = self.large_group();
         let target = Shared(large.as_mut_ptr());
-        parallel::for_each_range(self.samples * self.groups, 1, |numbers| {
-            let mut columns = Scratch::new();
-            for number in numbers {
+        parallel::for_each_with(
+            self.is_long(),
+            self.samples * self.groups,
+            Scratch::new,
+            |columns, number| {
                 let source = &small[number * self.small_group()..][..self.small_group()];
                 // SAFETY: the group lies in the slice, and no other thread has it.
                 let planes =
@@ -92,10 +103,10 @@ impl Plan {
                     // SAFETY: the columns have a row for each column of the weight.
                     unsafe { C::multiply(weight, right, None, C::ONE, out) };
                     columns.iter_mut().for_each(|sum| *sum = held(*sum));
-                    self.sliding.scatter(&columns, rows, planes, &held);
+                    self.sliding.scatter(columns, rows, planes, &held);
                 });
-            }
-        });
+            },
+        );
     }
 
     /// The gradient for the weight: the small side times the columns of the large one, transposed.

@@ -13,6 +13,7 @@ use super::channelwise;
 use super::columns::Sliding;
 use super::patch::{Block, Grid, Patches, Planes, SLACK, strides};
 use crate::cpu::copy::{Plane, copy_plane};
+use crate::cpu::linalg::blocked::SHARED;
 use crate::cpu::linalg::innermost::Kernels;
 use crate::cpu::linalg::panels::depth;
 use crate::cpu::linalg::row_major;
@@ -173,28 +174,27 @@ impl<'a, C: Convolve> Implicit<'a, C> {
         let target = Target { strides: strides(out.strides()), data: Shared(out.as_mut_ptr()) };
         let of_sample = out.strides()[0];
         let blocks = self.patches.blocks();
-        let samples = input.size(0);
-        parallel::for_each_range(samples * self.groups * blocks, 1, |numbers| {
-            let mut work = Work::new(self, inner);
-            // The block whose border the patch has.
-            let mut filled = None;
-            for number in numbers {
-                let (sample, group) = (number / blocks / self.groups, number / blocks % self.groups);
-                let block = self.patches.block(number % blocks);
-                let planes = Planes::new(input, sample, group * self.channels, self.channels);
-                let has_border = filled.replace(number % blocks) == Some(number % blocks);
-                self.patches.fill(&block, &planes, &mut work.patch, [self.patches.places(), 1], has_border);
-                let first = group * self.outputs;
-                let start = sample as i64 * of_sample + first as i64 * target.strides[0];
-                let bias = self.bias.map(|bias| &bias[first..first + self.outputs]);
-                let grid = self.patches.grid(&block);
-                for line in (0..grid.lines).step_by(self.kernels.rows * PANELS) {
-                    let lines = (self.kernels.rows * PANELS).min(grid.lines - line);
-                    self.multiply_lines(&mut work, &weights, group, &grid, line..line + lines, &steps);
-                    let sums = &mut work.sums[..self.outputs * lines];
-                    // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
-                    unsafe { target.write(start, &block, [grid.width, line, lines], sums, bias) };
-                }
+        let count = input.size(0) * self.groups * blocks;
+        let multiplications = count * self.patches.most() * self.outputs;
+        let is_long = multiplications.saturating_mul(inner) >= SHARED;
+        // A thread's memory, and the block whose border its patch has.
+        let state = || (Work::new(self, inner), None);
+        parallel::for_each_with(is_long, count, state, |(work, filled), number| {
+            let (sample, group) = (number / blocks / self.groups, number / blocks % self.groups);
+            let block = self.patches.block(number % blocks);
+            let planes = Planes::new(input, sample, group * self.channels, self.channels);
+            let has_border = filled.replace(number % blocks) == Some(number % blocks);
+            self.patches.fill(&block, &planes, &mut work.patch, [self.patches.places(), 1], has_border);
+            let first = group * self.outputs;
+            let start = sample as i64 * of_sample + first as i64 * target.strides[0];
+            let bias = self.bias.map(|bias| &bias[first..first + self.outputs]);
+            let grid = self.patches.grid(&block);
+            for line in (0..grid.lines).step_by(self.kernels.rows * PANELS) {
+                let lines = (self.kernels.rows * PANELS).min(grid.lines - line);
+                self.multiply_lines(work, &weights, group, &grid, line..line + lines, &steps);
+                let sums = &mut work.sums[..self.outputs * lines];
+                // SAFETY: the block's positions of the group's outputs are the result's, and no other thread has them.
+                unsafe { target.write(start, &block, [grid.width, line, lines], sums, bias) };
             }
         });
     }
