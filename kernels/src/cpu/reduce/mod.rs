@@ -20,7 +20,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::{DType, Element, Result, Scalar, View, ViewMut};
 
-use super::lanes::{fold_lanes, sum_terms};
+use super::lanes::{NARROW, fold_lanes, sum_terms};
 use fold::{Fold, fold};
 
 pub(crate) use extreme::refuse_empty;
@@ -111,6 +111,9 @@ where
     }
     #[inline(always)]
     fn take_four(&self, _contexts: [(); 4], rows: [&[T]; 4]) -> [P; 4] {
+        if rows[0].len() < NARROW / 2 {
+            return rows.map(|row| self.take_row((), row));
+        }
         sum_terms(rows, |elements| elements.map(&self.map))
     }
     #[inline(always)]
@@ -128,9 +131,16 @@ const fn in_registers<T: Element>() -> bool {
     matches!(T::DTYPE, DType::F32 | DType::F64)
 }
 
-/// The sum of elements one after the other, mapped.
+/// The sum of elements one after the other, mapped. A few need no partial sums.
 #[inline(always)]
 fn sum_row<T: Element, P: Arithmetic>(row: &[T], map: impl Fn(T) -> P) -> P {
+    if row.len() < NARROW / 2 {
+        let mut sum = P::ZERO;
+        for &element in row {
+            sum = Arithmetic::add(sum, map(element));
+        }
+        return sum;
+    }
     if const { in_registers::<T>() } {
         let [sum] = sum_terms([row], |[element]| [map(element)]);
         return sum;
