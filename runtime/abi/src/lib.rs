@@ -6,6 +6,7 @@
 mod arguments;
 mod call;
 mod derivative;
+mod device;
 mod failure;
 mod infer;
 mod memory;
@@ -79,5 +80,6 @@ fn table(library: &'static Library) -> Api {
         release_inference: infer::release,
         error_text: failure::text,
         tangent: call::tangent,
+        convert: call::convert,
     }
 }
