@@ -220,8 +220,10 @@ fn derivatives() {
     };
     check(&second, 1, &bend);
     // SAFETY: as above.
-    let push =
-        |others, outputs| unsafe { (api().tangent)(op, given, count, ones, others, 1, wanted, 1, outputs) };
+    let push = |others, outputs| unsafe {
+        let function = api().tangent;
+        function(op, given, count, ones, others, 1, wanted, 1, outputs)
+    };
     check(&|outputs| push(ptr::null(), outputs), 0, &slope);
     check(&|outputs| push(ones, outputs), 0, &bend);
 }
@@ -275,17 +277,18 @@ fn mistakes() {
     let sizes = [2_i64, 3];
     let matrix = structures::Tensor { ndim: 2, shape: sizes.as_ptr(), ..described };
     refused(Some(&program.stream), &[value(&matrix)], operator("laplacian"), "NotImplemented", "CUDA");
-    // A stream whose work is recorded, and one that is another in each thread.
+    // A stream that is another one in each thread.
     let each = Stream { handle: ptr::without_provenance_mut(2), ..program.stream };
     refused(Some(&each), &arguments, op, "Device", "default stream of each thread");
-    let recorded =
-        Stream { handle: ptr::with_exposed_provenance_mut(program.driver.stream()), ..program.stream };
-    program.driver.record(recorded.handle.expose_provenance());
-    refused(Some(&recorded), &arguments, op, "Device", "recorded by another library");
     // The stream was left after each mistake.
     let mut places = Places::new(&program.driver);
     program.run(&mut places, "gaussian", &arguments).unwrap();
     close(&program.floats(places.only()), &X.map(bell));
+    // A record forbids other requests of the process.
+    let recorded =
+        Stream { handle: ptr::with_exposed_provenance_mut(program.driver.stream()), ..program.stream };
+    program.driver.record(recorded.handle.expose_provenance());
+    refused(Some(&recorded), &arguments, op, "Device", "recorded by another library");
 }
 
 fn two() {

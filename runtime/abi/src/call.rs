@@ -62,9 +62,9 @@ unsafe fn run_given(op: &'static OpDef, given: &Given, outputs: &Outputs) -> Out
         let mut apart = inputs;
         let mut targets: SmallVec<[Tensor; 2]> = SmallVec::new();
         for (index, spec) in inferred.outs[..visible].iter().enumerate() {
+            let (sizes, dtype, device) = (&spec.sizes, spec.dtype, inferred.device);
             // SAFETY: the caller's promise.
-            let target =
-                unsafe { outputs.allocated(index, &spec.sizes, spec.dtype, inferred.device, &apart)? };
+            let target = unsafe { outputs.allocated(index, sizes, dtype, device, &apart)? };
             apart.push(target.clone());
             targets.push(target);
         }

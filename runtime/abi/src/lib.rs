@@ -17,6 +17,7 @@ pub mod structures;
 pub use derivative::{
     Given, Lists, gradients, is_recorded_from_results, pull, recorded, second, tangents, track,
 };
+pub use device::numbers as device_numbers;
 pub use memory::{over, over_on};
 pub use operators::{facts, refusal, spelling};
 

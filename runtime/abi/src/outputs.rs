@@ -113,9 +113,9 @@ impl Outputs {
             // SAFETY: the caller's promise.
             return unsafe { self.handed(adopt, index, result) };
         }
+        let (sizes, dtype, device) = (result.shape(), result.dtype(), result.device());
         // SAFETY: the caller's promise.
-        let target =
-            unsafe { self.allocated(index, result.shape(), result.dtype(), result.device(), inputs)? };
+        let target = unsafe { self.allocated(index, sizes, dtype, device, inputs)? };
         Ok(copy::copy(&target, &result)?)
     }
 
