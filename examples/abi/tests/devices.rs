@@ -8,16 +8,22 @@ use std::path::Path;
 use std::ptr;
 use std::sync::LazyLock;
 
-// The runtime of CUDA's devices, which a library has by the feature `cuda` of `opsmith`.
 use device_support::{Array, Driver, Places, api, default, integer, operator, outcome, value};
 use opsmith_abi::structures::{self, Operator, Outputs, Stream, Value};
 use opsmith_core::abi::DeviceKind;
+// The runtime of CUDA's devices, which a library has by the feature `cuda` of `opsmith`.
 use opsmith_cuda as _;
 use opsmith_runtime::DType;
 use opsmith_stand_in::process::{self, Part, StandIns};
 
-const PARTS: &[Part] =
-    &[("runs", runs), ("places", places), ("derivatives", derivatives), ("mistakes", mistakes), ("two", two)];
+const PARTS: &[Part] = &[
+    ("runs", runs),
+    ("places", places),
+    ("derivatives", derivatives),
+    ("mistakes", mistakes),
+    ("streams", streams),
+    ("two", two),
+];
 
 /// The process started by the tests below.
 #[test]
@@ -46,6 +52,11 @@ fn derivatives_of_both_modes_and_orders_are_on_the_device() {
 #[test]
 fn mistakes_name_the_device() {
     STAND_INS.done("mistakes", &[]);
+}
+
+#[test]
+fn streams_that_no_two_libraries_share_are_refused() {
+    STAND_INS.done("streams", &[]);
 }
 
 #[test]
@@ -79,6 +90,13 @@ impl Program {
         self.driver.wait(self.handle());
         let bytes = self.driver.bytes(array.address, array.size());
         bytes.chunks_exact(4).map(|item| f32::from_ne_bytes(item.try_into().unwrap())).collect()
+    }
+
+    /// Runs an operator with an error that has these texts.
+    fn refused(&self, stream: Option<&Stream>, op: *const Operator, arguments: &[Value], texts: &[&str]) {
+        let mut places = Places::new(&self.driver);
+        let error = places.call(stream, |outputs| run(op, arguments, outputs)).unwrap_err();
+        assert!(texts.iter().all(|text| error.contains(text)), "{error}");
     }
 
     /// Runs an operator in the stream.
@@ -234,9 +252,7 @@ fn mistakes() {
     let (described, op) = (x.described(), operator("gaussian"));
     let arguments = [value(&described), default()];
     let refused = |stream: Option<&Stream>, arguments: &[Value], op, start: &str, text: &str| {
-        let mut places = Places::new(&program.driver);
-        let error = places.call(stream, |outputs| run(op, arguments, outputs)).unwrap_err();
-        assert!(error.starts_with(start) && error.contains(text), "{error}");
+        program.refused(stream, op, arguments, &[start, text]);
     };
     refused(
         None,
@@ -277,10 +293,18 @@ fn mistakes() {
     let sizes = [2_i64, 3];
     let matrix = structures::Tensor { ndim: 2, shape: sizes.as_ptr(), ..described };
     refused(Some(&program.stream), &[value(&matrix)], operator("laplacian"), "NotImplemented", "CUDA");
+}
+
+fn streams() {
+    let program = Program::new();
+    let x = program.sent(&X, &[6]);
+    let (described, op) = (x.described(), operator("gaussian"));
+    let arguments = [value(&described), default()];
+    let refused = |stream, text| program.refused(Some(stream), op, &arguments, &["Device", text]);
     // A stream that is another one in each thread.
     let each = Stream { handle: ptr::without_provenance_mut(2), ..program.stream };
-    refused(Some(&each), &arguments, op, "Device", "default stream of each thread");
-    // The stream was left after each mistake.
+    refused(&each, "default stream of each thread");
+    // The stream was left after the mistake.
     let mut places = Places::new(&program.driver);
     program.run(&mut places, "gaussian", &arguments).unwrap();
     close(&program.floats(places.only()), &X.map(bell));
@@ -288,7 +312,7 @@ fn mistakes() {
     let recorded =
         Stream { handle: ptr::with_exposed_provenance_mut(program.driver.stream()), ..program.stream };
     program.driver.record(recorded.handle.expose_provenance());
-    refused(Some(&recorded), &arguments, op, "Device", "recorded by another library");
+    refused(&recorded, "recorded by another library");
 }
 
 fn two() {

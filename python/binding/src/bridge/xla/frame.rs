@@ -259,9 +259,13 @@ impl Interface {
         };
         // SAFETY: the error is one of this interface, and its text lives until it is destroyed, here.
         let text = unsafe {
-            self.message.map(|message| message(&raw mut given));
+            if let Some(message) = self.message {
+                message(&raw mut given);
+            }
             let text = given.message.as_ref().map(|text| CStr::from_ptr(text).to_string_lossy().into_owned());
-            self.destroy.map(|destroy| destroy(&raw mut given));
+            if let Some(destroy) = self.destroy {
+                destroy(&raw mut given);
+            }
             text
         };
         Err(Error::device(format!("XLA: {}", text.unwrap_or_default())))
