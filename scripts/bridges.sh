@@ -18,6 +18,10 @@ while [[ ${1:-} =~ ^(torch|jax|tvm-ffi|onnxruntime|mindspore)$ ]]; do
 done
 [ ${#chosen[@]} -eq 0 ] || frameworks=("${chosen[@]}")
 
+if [ -z "${OPSMITH_STAND_IN:-}" ] && [ -e "$root/target/tmp/cuda/libcuda.so.1" ]; then
+  export OPSMITH_STAND_IN=$root/target/tmp/cuda
+fi
+
 for framework in "${frameworks[@]}"; do
   python=python3 environment=$shared packages=(numpy ninja "${framework/tvm-ffi/apache-tvm-ffi}")
   operators=(transpose_copy laplacian gaussian heat_step add.Tensor gelu softmax.int sort cat _foreach_mul.Scalar)
@@ -39,6 +43,10 @@ for framework in "${frameworks[@]}"; do
   rm -rf "$folder"
   cargo run --quiet --profile test --bin opsmith -- bridge "$framework" examples/custom_op/ops.yaml \
     "${operators[@]}" -o "$folder" --opsmith "$root"
+  # A user's crate has the feature itself; JAX's handlers for CUDA are tested on stand-ins (OPSMITH_STAND_IN, as in `scripts/wheel.sh`).
+  if [ "$framework" = jax ]; then
+    cargo add --quiet --manifest-path "$folder/kernels/Cargo.toml" --path "$root/generated" --features cuda opsmith
+  fi
   PATH="$environment/bin:$PATH" CARGO_TARGET_DIR="$root/target/bridges" \
     "$environment/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps "$folder"
   (cd "$environment" && bin/python -m pytest -q --no-header -p no:cacheprovider "$root/python/tests/test_bridge_${framework//-/_}.py" "$@")

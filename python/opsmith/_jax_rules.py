@@ -6,7 +6,8 @@ A call object describes a call without its arrays. It can be a key of a table (e
 - ``keeps_results``: whether its derivatives read results;
 - ``shapes(arrays)``: shapes and dtypes of results, from those of arrays;
 - ``flows(results)``: for each result, whether it has a derivative;
-- ``execute(kind, parts, shapes, operands)``: arrays of these shapes, by a primitive of this kind.
+- ``execute(kind, parts, shapes, operands)``: arrays of these shapes, by a primitive of this kind, on platforms with foreign functions;
+- ``elsewhere`` of the same arguments, on other platforms.
 
 With ``f`` the function of arrays ``x``, the primitives are ``run`` f(x), ``tangent`` f'(x)·t, ``gradient`` of ⟨g, f⟩ by x, ``second`` the
 derivative of that gradient along c, and ``second_tangent`` f''(x)·t·u. The derivative of a gradient is symmetric, so each linear one is
@@ -28,9 +29,11 @@ import jax.core as _jax_core
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-__all__ = ["GRADIENT", "RUN", "SECOND", "SECOND_TANGENT", "TANGENT", "Parts", "call", "is_inexact"]
+__all__ = ["GRADIENT", "PLATFORMS", "RUN", "SECOND", "SECOND_TANGENT", "TANGENT", "Parts", "call", "is_inexact"]
 
 RUN, TANGENT, GRADIENT, SECOND, SECOND_TANGENT = "run", "tangent", "gradient", "second", "second_tangent"
+# The platforms that have foreign functions, as lowering names them and as their registration does.
+PLATFORMS = {"cpu": "cpu", "cuda": "CUDA"}
 _np = _jax.numpy
 Mask = tuple[bool, ...]
 
@@ -223,20 +226,41 @@ def _broadcast(kind: str, operands: Any, is_batched: Any, size: int, call: Any, 
 # Registration.
 
 
+@functools.cache
+def _has_foreign_functions(platform: str) -> bool:
+    """Whether devices of a platform, as JAX names it, have them. Those of CUDA and of others have one name."""
+    try:
+        return platform in PLATFORMS or platform == "gpu" and bool(_jax.devices("cuda"))
+    except RuntimeError:
+        return False
+
+
+def _platform(operands: Any) -> str:
+    """The platform of arrays."""
+    devices = (device for one in operands if isinstance(one, _jax.Array) for device in one.devices())
+    return str(next((device.platform for device in devices), _jax.default_backend()))
+
+
 def _register(kind: str) -> Primitive:
     primitive = Primitive(f"opsmith_{kind}")
     primitive.multiple_results = True
 
-    def run(*operands: Any, call: Any, parts: Parts) -> Any:
+    def run(is_foreign: bool, *operands: Any, call: Any, parts: Parts) -> Any:
         shapes = [_jax.ShapeDtypeStruct(one.shape, one.dtype) for one in _shapes(kind, operands, call, parts)]
-        return list(call.execute(kind, parts, shapes, operands))
+        return list((call.execute if is_foreign else call.elsewhere)(kind, parts, shapes, operands))
+
+    def evaluate(*operands: Any, call: Any, parts: Parts) -> Any:
+        return run(_has_foreign_functions(_platform(operands)), *operands, call=call, parts=parts)
 
     def infer(*operands: Any, call: Any, parts: Parts) -> Any:
         return [_jax_core.ShapedArray(one.shape, one.dtype) for one in _shapes(kind, operands, call, parts)]
 
-    primitive.def_impl(run)
+    primitive.def_impl(evaluate)
     primitive.def_abstract_eval(infer)
-    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=True))
+    foreign, other = (mlir.lower_fun(functools.partial(run, is_foreign), multiple_results=True) for is_foreign in (True, False))
+    for platform in PLATFORMS:
+        mlir.register_lowering(primitive, foreign, platform=platform)
+    mlir.register_lowering(primitive, other)
     batching.primitive_batchers[primitive] = lambda operands, dims, **rest: _batch(kind, operands, dims, **rest)
     if kind == RUN:
         ad.primitive_jvps[primitive] = _run_jvp

@@ -8,7 +8,7 @@ Array([0., 0.], dtype=float32)
 Array([1.0833155, 1.0833155], dtype=float32)
 
 Shapes and dtypes are inferred when JAX traces; mistakes in them are exceptions there. A call is one of XLA's foreign functions, on
-JAX's memory and without the interpreter. Derivatives are those of entries, in both modes, of the first and second order. A batch is
+JAX's memory and without the interpreter, on the CPU and on devices of CUDA, in the program's stream. Derivatives are those of entries, in both modes, of the first and second order. A batch is
 one call for a pointwise operator, and a call for each item for others. Custom operators are callbacks of Python.
 """
 
@@ -195,15 +195,18 @@ class Call:
         return [_rules.is_inexact(result) and one for result, one in zip(results, have)]
 
     def execute(self, kind: str, parts: _rules.Parts, shapes: Any, operands: Any) -> Any:
-        # A program for another device calls a function of Python.
-        if self.text is None or _jax.default_backend() != "cpu":
-            run = functools.partial(self.function.run, self, kind, parts, shapes)
-            return _jax.pure_callback(run, shapes, *operands, vmap_method="sequential")
+        if self.text is None:
+            return self.elsewhere(kind, parts, shapes, operands)
         masks = [list(mask) or [False] * parts.arrays for mask in (parts.flows, parts.moved, parts.others)]
         is_forward = kind in (_rules.TANGENT, _rules.SECOND_TANGENT)
         derivative = None if kind == _rules.RUN else [is_forward, parts.kept, *masks]
         description = json.dumps([*json.loads(self.text), derivative])
         return _jax.ffi.ffi_call(_TARGET, shapes)(*operands, call=description)
+
+    def elsewhere(self, kind: str, parts: _rules.Parts, shapes: Any, operands: Any) -> Any:
+        """A call of a function of Python, on the host."""
+        run = functools.partial(self.function.run, self, kind, parts, shapes)
+        return _jax.pure_callback(run, shapes, *operands, vmap_method="sequential")
 
 
 class Function:
@@ -257,7 +260,7 @@ class Function:
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, call: Call, kind: str, parts: _rules.Parts, shapes: Any, *operands: Any) -> list[Any]:
-        """The results of a primitive, as arrays of NumPy: for operators and devices without a foreign function."""
+        """The results of a primitive, as arrays of NumPy: for operators and platforms without a foreign function."""
         arrays, _, *groups = parts.split(kind, [self.library.asarray(_np.asarray(one)) for one in operands])
         if kind == _rules.RUN:
             found = self._called(call, arrays)
@@ -366,4 +369,5 @@ def _names() -> frozenset[tuple[str, str]]:
     return frozenset((entry.name, entry.definition.library) for entry in chosen(opsmith, None))
 
 
-_jax.ffi.register_ffi_target(_TARGET, _xla_handler(_decoded), platform="cpu")
+for _platform, _registered in _rules.PLATFORMS.items():
+    _jax.ffi.register_ffi_target(_TARGET, _xla_handler(_decoded, _platform != "cpu"), platform=_registered)

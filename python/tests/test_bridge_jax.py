@@ -1,6 +1,10 @@
 """Operators of a folder that ``opsmith bridge jax`` made: the package ``opsmith_example_custom_op_jax`` of the example crate with some stock
 operators. ``scripts/bridges.sh`` builds it and runs this; without it, the tests are skipped."""
 
+import os
+import pathlib
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -203,6 +207,40 @@ def test_linear_functions_are_kept_and_transposed():
 def test_programs_have_no_callbacks():
     for function in (jax.hessian(squares(ops.heat_step)), jax.jacfwd(jax.jacfwd(squares(ops.gelu)))):
         assert "callback" not in jax.jit(function).lower(example(3, 4)).as_text()
+
+
+@pytest.mark.parametrize("platforms", [("cuda",), ("cpu", "cuda")])
+def test_programs_for_cuda_call_the_handlers(platforms):
+    x = example(3, 4)
+    for function, handler in (
+        (ops.gelu, "run"),
+        (jax.grad(squares(ops.gelu)), "gradient"),
+        (jax.jacfwd(ops.gaussian), "tangent"),
+        (jax.hessian(squares(ops.gaussian)), "gradient"),
+    ):
+        text = jax.jit(function).trace(x).lower(lowering_platforms=platforms).as_text()
+        assert f"@opsmith_example_custom_op.{handler}" in text and "callback" not in text
+
+
+def test_other_platforms_are_refused():
+    with pytest.raises(NotImplementedError, match="runs on the CPU and on devices of CUDA"):
+        jax.jit(ops.gelu).trace(example(3, 4)).lower(lowering_platforms=("tpu",))
+
+
+@pytest.mark.skipif("OPSMITH_STAND_IN" not in os.environ, reason="OPSMITH_STAND_IN names no folder with the stand-ins for CUDA")
+def test_handlers_run_in_the_stream_of_a_frame(tmp_path):
+    program = pathlib.Path(__file__).with_name("xla_frames.py")
+    variables = {
+        **os.environ,
+        "LD_LIBRARY_PATH": os.environ["OPSMITH_STAND_IN"],
+        "OPSMITH_CACHE_DIR": str(tmp_path / "cache"),
+        "OPSMITH_CUDA_LIBRARIES": "off",
+        "JAX_PLATFORMS": "cpu",
+    }
+    command = [sys.executable, str(program), "folder"]
+    run = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "the folder's handlers ran in the program's stream" in run.stdout
 
 
 def test_shapes_are_known_without_a_run():

@@ -113,6 +113,12 @@ def test_pinned_tensors_are_read_before_they_change(tmp_path):
 
 
 @STANDS_IN
+def test_a_foreign_function_of_xla_runs_in_the_programs_stream(tmp_path):
+    program = pathlib.Path(__file__).with_name("xla_frames.py")
+    assert "the package's handler ran in the program's stream" in run_on_stand_ins(tmp_path, str(program), "package")
+
+
+@STANDS_IN
 def test_work_on_tensors_of_another_library_is_in_its_current_stream(tmp_path):
     program = pathlib.Path(__file__).with_name("foreign_streams.py")
     assert "in the other library's stream" in run_on_stand_ins(tmp_path, str(program))

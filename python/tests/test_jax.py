@@ -246,6 +246,25 @@ def test_programs_call_the_handler_on_the_memory_of_jax():
     np.testing.assert_allclose(again.call(x), gelu(x))
 
 
+@pytest.mark.parametrize("platforms", [("cuda",), ("cpu", "cuda")])
+def test_programs_for_cuda_call_the_handler_too(platforms):
+    gelu, x = opsmith.jax.operator("gelu"), jnp.ones(3)
+    functions = (gelu, jax.grad(lambda x: gelu(x).sum()), jax.hessian(lambda x: gelu(x).sum()), jax.vmap(gelu))
+    for function in functions:
+        text = jax.jit(function).trace(x).lower(lowering_platforms=platforms).as_text()
+        assert "@opsmith_call" in text and "callback" not in text
+    checks = [jax.export.DisabledSafetyCheck.custom_call("opsmith_call")]
+    program = jax.export.export(jax.jit(gelu), platforms=platforms, disabled_checks=checks)(x)
+    assert program.platforms == platforms and "opsmith_call" in program.mlir_module()
+
+
+def test_programs_for_other_platforms_call_python():
+    gelu, x = opsmith.jax.operator("gelu"), jnp.ones(3)
+    # JAX makes callbacks for the process's own platform alone.
+    with pytest.raises(ValueError, match="platform for the specified backend"):
+        jax.jit(gelu).trace(x).lower(lowering_platforms=("tpu",))
+
+
 def test_a_saved_program_runs_in_another_process(tmp_path):
     gelu = opsmith.jax.operator("leaky_relu")
     checks = [jax.export.DisabledSafetyCheck.custom_call("opsmith_call")]

@@ -1,8 +1,9 @@
-//! The numbers of the C interface of operator libraries: codes of errors, kinds of values and of nodes, element types.
+//! The numbers of the C interface of operator libraries: codes of errors, kinds of values, of nodes and of devices, element types.
 //!
 //! In: nothing. Out: constants for the library, with their names in C and their meaning for the header. Structures are in the crate
 //! `opsmith-abi`, whose tests compare them with the header.
 
+use crate::backend::Backend;
 use crate::dtype::DType;
 
 /// The version of the interface. A change that is not an addition at the end of a structure is a new one.
@@ -91,6 +92,31 @@ numbers! {
     Not = 11, "NOT", "the condition a";
     And = 12, "AND", "two conditions";
     Or = 13, "OR", "two conditions";
+}
+
+numbers! {
+    /// The kind of a device, as DLPack numbers it.
+    DeviceKind, "OPSMITH_DEVICE_", DEVICES:
+    Host = 1, "HOST", "the host";
+    Cuda = 2, "CUDA", "a device of CUDA";
+}
+
+impl DeviceKind {
+    /// The kind of a backend's devices.
+    pub const fn of(backend: Backend) -> DeviceKind {
+        match backend {
+            Backend::Cpu => DeviceKind::Host,
+            Backend::Cuda => DeviceKind::Cuda,
+        }
+    }
+
+    /// The backend of devices of the kind.
+    pub const fn backend(self) -> Backend {
+        match self {
+            DeviceKind::Host => Backend::Cpu,
+            DeviceKind::Cuda => Backend::Cuda,
+        }
+    }
 }
 
 /// The number of a category and the bits of an element, as DLPack has them.

@@ -63,7 +63,7 @@ static int adopt(void *context, int64_t index, const opsmith_tensor *result, voi
 }
 
 static opsmith_outputs outputs_of(Place *place) {
-  opsmith_outputs made = {sizeof(opsmith_outputs), place, allocate, NULL};
+  opsmith_outputs made = {sizeof(opsmith_outputs), place, allocate, NULL, NULL};
   memset(place, 0, sizeof(*place));
   return made;
 }
@@ -228,6 +228,21 @@ static void differentiates(void) {
           OPSMITH_INTERFACE, "do not fit");
 }
 
+static void converts(void) {
+  const int64_t numbers[6] = {1, -2, 3, 1LL << 32 | 4, 5, 6};
+  int32_t made[6] = {0};
+  opsmith_tensor source = tensor((const float *)(const void *)numbers, 2, SHAPE), target = tensor((const float *)(const void *)made, 2, SHAPE);
+  source.code = OPSMITH_TYPE_INT64 >> 8;
+  source.bits = OPSMITH_TYPE_INT64 & 255;
+  target.code = OPSMITH_TYPE_INT32 >> 8;
+  target.bits = OPSMITH_TYPE_INT32 & 255;
+  EXPECT(api->convert(&target, &source, NULL) == OPSMITH_OK && made[0] == 1 && made[1] == -2 && made[3] == 4);
+  REFUSED(api->convert(&target, NULL, NULL), OPSMITH_INTERFACE, "the tensor `source` is null");
+  source.ndim = 1;
+  REFUSED(api->convert(&target, &source, NULL), OPSMITH_INTERFACE, "one shape");
+  REFUSED(api->convert(&target, &target, NULL), OPSMITH_ALIASING, "the memory of the target is that of the source");
+}
+
 static void infers(void) {
   const opsmith_inference *found = NULL;
   const int64_t order[2] = {1, 0}, symbols[2] = {-1, -2}, examples[2] = {5, -1};
@@ -299,8 +314,12 @@ static void mistakes(void) {
   x.bits = 7;
   REFUSED(api->run(op, arguments, 2, &outputs), OPSMITH_INTERFACE, "the element type of `x` is not known: code 2, 7 bits");
   x = tensor(X, 2, SHAPE);
-  x.device_type = 2;
-  REFUSED(api->run(op, arguments, 2, &outputs), OPSMITH_INTERFACE, "a device of the kind 2");
+  x.device_type = OPSMITH_DEVICE_CUDA;
+  REFUSED(api->run(op, arguments, 2, &outputs), OPSMITH_INTERFACE, "a device of the kind 2, number 0, and the call names no stream");
+  opsmith_stream stream = {9, 3, NULL};
+  outputs.stream = &stream;
+  REFUSED(api->run(op, arguments, 2, &outputs), OPSMITH_INTERFACE, "`stream` is on a device of the kind 9, number 3; the kinds are 1 (the host)");
+  outputs.stream = NULL;
   x = tensor(NULL, 2, SHAPE);
   REFUSED(api->run(op, arguments, 2, &outputs), OPSMITH_INTERFACE, "has elements and no memory");
   x = tensor(X, 2, NULL);
@@ -338,14 +357,15 @@ int main(int count, char **arguments) {
     printf("the library does not know the version\n");
     return 1;
   }
-  printf("sizes %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu\n", sizeof(opsmith_tensor), sizeof(opsmith_value),
-         sizeof(opsmith_outputs), sizeof(opsmith_argument), sizeof(opsmith_operator), sizeof(opsmith_node),
+  printf("sizes %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu\n", sizeof(opsmith_tensor), sizeof(opsmith_value),
+         sizeof(opsmith_outputs), sizeof(opsmith_stream), sizeof(opsmith_argument), sizeof(opsmith_operator), sizeof(opsmith_node),
          sizeof(opsmith_result), sizeof(opsmith_guard), sizeof(opsmith_inference), sizeof(opsmith_api),
-         offsetof(opsmith_api, error_text));
+         offsetof(opsmith_api, error_text), offsetof(opsmith_outputs, stream));
   lists();
   runs();
   adopts();
   differentiates();
+  converts();
   infers();
   mistakes();
   printf("%d failures\n", failures);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use opsmith_abi::structures::{
-    Api, Argument, InferredCall, InferredResult, Node, Operator, Outputs, SizeGuard, Tensor, Value,
+    Api, Argument, InferredCall, InferredResult, Node, Operator, Outputs, SizeGuard, Stream, Tensor, Value,
 };
 use opsmith_tools::bridge;
 
@@ -39,6 +39,7 @@ fn expected() -> String {
         size_of::<Tensor>(),
         size_of::<Value>(),
         size_of::<Outputs>(),
+        size_of::<Stream>(),
         size_of::<Argument>(),
         size_of::<Operator>(),
         size_of::<Node>(),
@@ -47,6 +48,7 @@ fn expected() -> String {
         size_of::<InferredCall>(),
         size_of::<Api>(),
         offset_of!(Api, error_text),
+        offset_of!(Outputs, stream),
     ];
     format!("sizes {}\n0 failures\n", sizes.map(|size| size.to_string()).join(" "))
 }

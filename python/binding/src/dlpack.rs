@@ -11,7 +11,7 @@ mod structures;
 use std::ffi::CStr;
 
 use opsmith_runtime::error::Error;
-use opsmith_runtime::{Backend, DType, Device, Tensor, Value};
+use opsmith_runtime::{DType, Device, Tensor, Value};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -51,10 +51,7 @@ fn is_padded(dtype: DType) -> bool {
 
 /// The kind and the number of a tensor's device.
 pub fn device_of(tensor: &Tensor) -> (i32, i32) {
-    match tensor.device().backend {
-        Backend::Cpu => (1, 0),
-        _ => (2, i32::from(tensor.device().index)),
-    }
+    opsmith_abi::device_numbers(tensor.device())
 }
 
 /// Deletes a structure that no receiver took.

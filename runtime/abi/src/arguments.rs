@@ -12,15 +12,13 @@ use opsmith_runtime::op::{ArgDef, ArgKind, OpDef};
 use opsmith_runtime::{Arg, Complex64, DType, Device, Result, Scalar, Tensor, Value, internals};
 use smallvec::SmallVec;
 
+use crate::device::CallStream;
 use crate::failure::{Failure, Outcome, mistake};
-use crate::memory::over;
+use crate::memory::over_on;
 use crate::structures;
 
 /// The address of elements of a tensor without elements: aligned, and never read.
 const NOWHERE: usize = 64;
-
-/// The kind of devices that is the host, in DLPack.
-const HOST: i32 = 1;
 
 /// A list of a number of items.
 ///
@@ -56,6 +54,7 @@ pub struct Described<'a> {
     pub dtype: DType,
     pub sizes: &'a [i64],
     pub strides: Option<&'a [i64]>,
+    device: (i32, i32),
     data: *mut u8,
 }
 
@@ -68,12 +67,6 @@ pub unsafe fn describe<'a>(tensor: *const structures::Tensor, name: &str) -> Out
     let Some(given) = (unsafe { tensor.as_ref() }) else {
         return mistake(format!("the tensor `{name}` is null"));
     };
-    if given.device_type != HOST {
-        return mistake(format!(
-            "the tensor `{name}` is on a device of the kind {}; this interface takes memory of the host, kind {HOST}",
-            given.device_type
-        ));
-    }
     let Some(dtype) = abi::dtype(given.code, given.bits).filter(|_| given.lanes == 1) else {
         return mistake(format!(
             "the element type of `{name}` is not known: code {}, {} bits, {} lanes",
@@ -88,16 +81,19 @@ pub unsafe fn describe<'a>(tensor: *const structures::Tensor, name: &str) -> Out
     };
     let data = given.data.cast::<u8>().wrapping_add(usize::try_from(given.byte_offset).unwrap_or(0));
     let data = if given.data.is_null() { std::ptr::null_mut() } else { data };
-    Ok(Described { dtype, sizes, strides, data })
+    Ok(Described { dtype, sizes, strides, device: (given.device_type, given.device_id), data })
 }
 
 /// The tensor over the memory of a description.
 ///
 /// # Safety
-/// As [`describe`]; the memory is valid for reads, and for writes if it is written, and the tensor is not used after the call.
-pub unsafe fn tensor(tensor: *const structures::Tensor, name: &str) -> Outcome<Tensor> {
+/// As [`describe`]; the memory is valid for reads, and for writes if it is written, and the tensor is not used after the call. On a device
+/// other code uses the memory in the stream, in which this thread is.
+pub unsafe fn tensor(tensor: *const structures::Tensor, name: &str, stream: CallStream) -> Outcome<Tensor> {
     // SAFETY: the caller's promise.
     let given = unsafe { describe(tensor, name)? };
+    let (kind, number) = given.device;
+    let device = stream.device_of(kind, number, format_args!("the tensor `{name}`"))?;
     let is_empty = given.sizes.contains(&0);
     if given.data.is_null() && !is_empty {
         return mistake(format!("the tensor `{name}` has elements and no memory"));
@@ -115,7 +111,7 @@ pub unsafe fn tensor(tensor: *const structures::Tensor, name: &str) -> Outcome<T
         }
     };
     // SAFETY: the caller's promise.
-    unsafe { over(address, given.sizes, strides, given.dtype, ()) }.map_err(Failure::Operator)
+    unsafe { over_on(device, address, given.sizes, strides, given.dtype, ()) }.map_err(Failure::Operator)
 }
 
 /// The alignment of elements: that of their parts, if they are complex.
@@ -127,7 +123,7 @@ fn alignment(dtype: DType) -> usize {
 ///
 /// # Safety
 /// The value is one of the header, and all that it leads to is valid during the call.
-pub unsafe fn read(def: &ArgDef, given: &structures::Value) -> Outcome<Option<Value>> {
+pub unsafe fn read(def: &ArgDef, given: &structures::Value, stream: CallStream) -> Outcome<Option<Value>> {
     let (name, count, payload) = (def.name, given.count, given.payload);
     let Some(kind) = ValueKind::from_number(given.kind) else {
         return mistake(format!("`{name}` has a value of the unknown kind {}", given.kind));
@@ -137,8 +133,8 @@ pub unsafe fn read(def: &ArgDef, given: &structures::Value) -> Outcome<Option<Va
         match kind {
             ValueKind::Default => return Ok(None),
             ValueKind::None => Value::None,
-            ValueKind::Tensor => Value::Tensor(tensor(payload.tensor, name)?),
-            ValueKind::Tensors => tensors(list(payload.tensors, count, name)?, def)?,
+            ValueKind::Tensor => Value::Tensor(tensor(payload.tensor, name, stream)?),
+            ValueKind::Tensors => tensors(list(payload.tensors, count, name)?, def, stream)?,
             ValueKind::Bool => Value::Bool(payload.integer != 0),
             ValueKind::Int => Value::Int(payload.integer),
             ValueKind::Float => Value::Float(payload.real),
@@ -172,9 +168,9 @@ pub unsafe fn read(def: &ArgDef, given: &structures::Value) -> Outcome<Option<Va
 ///
 /// # Safety
 /// As [`tensor`], of each item.
-unsafe fn tensors(items: &[*const structures::Tensor], def: &ArgDef) -> Outcome<Value> {
+unsafe fn tensors(items: &[*const structures::Tensor], def: &ArgDef, stream: CallStream) -> Outcome<Value> {
     // SAFETY: the caller's promise.
-    let one = |item: &*const structures::Tensor| unsafe { tensor(*item, def.name) };
+    let one = |item: &*const structures::Tensor| unsafe { tensor(*item, def.name, stream) };
     if def.ty.kind != ArgKind::OptionalTensors {
         return Ok(Value::Tensors(items.iter().map(one).collect::<Outcome<_>>()?));
     }
@@ -211,11 +207,16 @@ pub unsafe fn values<'a>(
 ///
 /// # Safety
 /// The values are those of the header, and valid during the call; no tensor of the result is used after it.
-pub unsafe fn read_all(op: &OpDef, given: *const structures::Value, count: i64) -> Outcome<Given> {
+pub unsafe fn read_all(
+    op: &OpDef,
+    given: *const structures::Value,
+    count: i64,
+    stream: CallStream,
+) -> Outcome<Given> {
     // SAFETY: the caller's promise.
     let given = unsafe { values(op, given, count)? };
     // SAFETY: the caller's promise.
-    op.schema.args.iter().zip(given).map(|(def, value)| unsafe { read(def, value) }).collect()
+    op.schema.args.iter().zip(given).map(|(def, value)| unsafe { read(def, value, stream) }).collect()
 }
 
 /// The arguments by name, as calls by name take them.

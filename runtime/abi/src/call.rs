@@ -1,20 +1,35 @@
 //! Calls of operators and of their derivatives.
 //!
-//! In: an operator and arguments from C. Out: results in the caller's memory.
+//! In: an operator and arguments from C. Out: results in the caller's memory, written or, on a device, asked for in the caller's stream.
 
 use std::ffi::c_int;
 
 use opsmith_runtime::autograd;
+use opsmith_runtime::error::Error;
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Tensor, Value, boxed, internals};
+use opsmith_runtime::{Tensor, Value, boxed, copy, internals};
 use smallvec::SmallVec;
 
 use crate::arguments::{self, Given, by_name, list, read_all, tensors_of, with_bound};
 use crate::derivative::{Lists, gradients, second, tangents};
+use crate::device::CallStream;
 use crate::failure::{Outcome, guarded, mistake};
 use crate::operators::definition;
-use crate::outputs::Outputs;
+use crate::outputs::{Outputs, are_overlapping};
 use crate::structures::{self, Operator, Tensors};
+
+/// Calls a function with the caller's places of results, while this thread is in the caller's stream.
+fn in_stream(outputs: *const structures::Outputs, call: impl FnOnce(&Outputs) -> Outcome<()>) -> c_int {
+    guarded(|| {
+        // SAFETY: the pointer and the stream are those of the header.
+        let (outputs, entered) = unsafe {
+            let outputs = Outputs::read(outputs)?;
+            (outputs, outputs.stream.enter()?)
+        };
+        call(&outputs)?;
+        entered.leave()
+    })
+}
 
 /// `run` of the header.
 pub unsafe extern "C" fn run(
@@ -23,13 +38,12 @@ pub unsafe extern "C" fn run(
     count: i64,
     outputs: *const structures::Outputs,
 ) -> c_int {
-    guarded(|| {
+    in_stream(outputs, |outputs| {
         // SAFETY: the pointers are those of the header, and tensors over the caller's memory end with this function.
         unsafe {
             let op = definition(op)?;
-            let outputs = Outputs::read(outputs)?;
-            let given = read_all(op, values, count)?;
-            autograd::no_grad(|| run_given(op, &given, &outputs))
+            let given = read_all(op, values, count, outputs.stream)?;
+            autograd::no_grad(|| run_given(op, &given, outputs))
         }
     })
 }
@@ -48,8 +62,9 @@ unsafe fn run_given(op: &'static OpDef, given: &Given, outputs: &Outputs) -> Out
         let mut apart = inputs;
         let mut targets: SmallVec<[Tensor; 2]> = SmallVec::new();
         for (index, spec) in inferred.outs[..visible].iter().enumerate() {
+            let (sizes, dtype, device) = (&spec.sizes, spec.dtype, inferred.device);
             // SAFETY: the caller's promise.
-            let target = unsafe { outputs.allocated(index, &spec.sizes, spec.dtype, &apart)? };
+            let target = unsafe { outputs.allocated(index, sizes, dtype, device, &apart)? };
             apart.push(target.clone());
             targets.push(target);
         }
@@ -77,12 +92,17 @@ unsafe fn run_given(op: &'static OpDef, given: &Given, outputs: &Outputs) -> Out
 ///
 /// # Safety
 /// As [`arguments::tensor`], of each item.
-unsafe fn optional(items: Tensors, count: i64, name: &str) -> Outcome<Vec<Option<Tensor>>> {
+unsafe fn optional(
+    items: Tensors,
+    count: i64,
+    name: &str,
+    stream: CallStream,
+) -> Outcome<Vec<Option<Tensor>>> {
     // SAFETY: the caller's promise.
     let items = unsafe { list(items, count, name)? };
     let one = |item: &*const structures::Tensor| {
         // SAFETY: the caller's promise.
-        (!item.is_null()).then(|| unsafe { arguments::tensor(*item, name) }).transpose()
+        (!item.is_null()).then(|| unsafe { arguments::tensor(*item, name, stream) }).transpose()
     };
     items.iter().map(one).collect()
 }
@@ -91,12 +111,18 @@ unsafe fn optional(items: Tensors, count: i64, name: &str) -> Outcome<Vec<Option
 ///
 /// # Safety
 /// As [`optional`].
-unsafe fn results_of(op: &OpDef, items: Tensors, count: i64) -> Outcome<Option<Vec<Tensor>>> {
+unsafe fn results_of(
+    op: &OpDef,
+    items: Tensors,
+    count: i64,
+    stream: CallStream,
+) -> Outcome<Option<Vec<Tensor>>> {
     if items.is_null() {
         return Ok(None);
     }
     // SAFETY: the caller's promise.
-    let found: Option<Vec<Tensor>> = unsafe { optional(items, count, "results")? }.into_iter().collect();
+    let found = unsafe { optional(items, count, "results", stream)? };
+    let found: Option<Vec<Tensor>> = found.into_iter().collect();
     match found {
         None => mistake(format!("a result of `{}` is null among others", op.name)),
         found => Ok(found),
@@ -124,23 +150,22 @@ pub unsafe extern "C" fn gradient(
     wanted_count: i64,
     outputs: *const structures::Outputs,
 ) -> c_int {
-    guarded(|| {
+    in_stream(outputs, |outputs| {
         // SAFETY: the pointers are those of the header, and tensors over the caller's memory end with this function.
         unsafe {
             let op = definition(op)?;
-            let outputs = Outputs::read(outputs)?;
-            let given = read_all(op, values, count)?;
+            let given = read_all(op, values, count, outputs.stream)?;
             let mut apart = tensors_of(&given);
             let wanted = truths(wanted, wanted_count, "wanted")?;
             if wanted.len() != apart.len() {
                 return mistake(format!("`wanted` has {} items for {} tensors", wanted.len(), apart.len()));
             }
-            let results = results_of(op, results, result_count)?;
-            let of_results = optional(of_results, result_count, "gradients")?;
+            let results = results_of(op, results, result_count, outputs.stream)?;
+            let of_results = optional(of_results, result_count, "gradients", outputs.stream)?;
             apart.extend(results.iter().flatten().chain(of_results.iter().flatten()).cloned());
             let mut given = (Vec::new(), by_name(op, given));
             let (leaves, found) = gradients(op, &mut given, results, &of_results, &wanted)?;
-            give(&outputs, places(&wanted), &leaves, found, &apart)
+            give(outputs, places(&wanted), &leaves, found, &apart)
         }
     })
 }
@@ -161,17 +186,16 @@ pub unsafe extern "C" fn second_gradient(
     needed_count: i64,
     outputs: *const structures::Outputs,
 ) -> c_int {
-    guarded(|| {
+    in_stream(outputs, |outputs| {
         // SAFETY: the pointers are those of the header, and tensors over the caller's memory end with this function.
         unsafe {
             let op = definition(op)?;
-            let outputs = Outputs::read(outputs)?;
-            let given = read_all(op, values, count)?;
+            let given = read_all(op, values, count, outputs.stream)?;
             let mut apart = tensors_of(&given);
             let wanted = truths(wanted, wanted_count, "wanted")?;
-            let results = results_of(op, results, result_count)?;
-            let mut of_results = optional(of_results, result_count, "gradients")?;
-            let cotangents = optional(cotangents, cotangent_count, "cotangents")?;
+            let results = results_of(op, results, result_count, outputs.stream)?;
+            let mut of_results = optional(of_results, result_count, "gradients", outputs.stream)?;
+            let cotangents = optional(cotangents, cotangent_count, "cotangents", outputs.stream)?;
             let needed = truths(needed, needed_count, "needed")?;
             let is_fitting = wanted.len() == apart.len() && needed.len() == of_results.len() + wanted.len();
             if !is_fitting || cotangents.len() != wanted.iter().filter(|wanted| **wanted).count() {
@@ -189,7 +213,7 @@ pub unsafe extern "C" fn second_gradient(
             let (leaves, found) =
                 second(op, &mut given, &mut of_results, &results.unwrap_or_default(), &lists)?;
             let places: Vec<usize> = kept.into_iter().filter(|at| needed[*at]).collect();
-            give(&outputs, places, &leaves, found, &apart)
+            give(outputs, places, &leaves, found, &apart)
         }
     })
 }
@@ -206,18 +230,19 @@ pub unsafe extern "C" fn tangent(
     wanted_count: i64,
     outputs: *const structures::Outputs,
 ) -> c_int {
-    guarded(|| {
+    in_stream(outputs, |outputs| {
         // SAFETY: the pointers are those of the header, and tensors over the caller's memory end with this function.
         unsafe {
             let op = definition(op)?;
-            let outputs = Outputs::read(outputs)?;
-            let given = read_all(op, values, count)?;
+            let given = read_all(op, values, count, outputs.stream)?;
             let mut apart = tensors_of(&given);
             if usize::try_from(tensor_count) != Ok(apart.len()) {
                 return mistake(format!("there are {tensor_count} tangents for {} tensors", apart.len()));
             }
-            let steps = optional(of_tensors, tensor_count, "tangents")?;
-            let others = (!others.is_null()).then(|| optional(others, tensor_count, "others")).transpose()?;
+            let steps = optional(of_tensors, tensor_count, "tangents", outputs.stream)?;
+            let others = (!others.is_null())
+                .then(|| optional(others, tensor_count, "others", outputs.stream))
+                .transpose()?;
             let wanted = truths(wanted, wanted_count, "wanted")?;
             apart.extend(steps.iter().chain(others.iter().flatten()).flatten().cloned());
             let given = (Vec::new(), by_name(op, given));
@@ -230,7 +255,35 @@ pub unsafe extern "C" fn tangent(
             let places = places(&wanted);
             let likes: Vec<Tensor> = places.iter().map(|place| outs[*place].clone()).collect();
             let found = places.iter().map(|place| found[*place].clone()).collect();
-            give(&outputs, places, &likes, found, &apart)
+            give(outputs, places, &likes, found, &apart)
+        }
+    })
+}
+
+/// `convert` of the header.
+pub unsafe extern "C" fn convert(
+    target: *const structures::Tensor,
+    source: *const structures::Tensor,
+    stream: *const structures::Stream,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the pointers are those of the header, and tensors over the caller's memory end before the stream is left.
+        unsafe {
+            let stream = CallStream::read(stream)?;
+            let entered = stream.enter()?;
+            {
+                let target = arguments::tensor(target, "target", stream)?;
+                let source = arguments::tensor(source, "source", stream)?;
+                if target.shape() != source.shape() || target.device() != source.device() {
+                    return mistake("the tensors of a conversion have one shape, and are on one device");
+                }
+                if are_overlapping(&target, &source) {
+                    let error = Error::aliasing("the memory of the target is that of the source");
+                    return Err(error.with_help("give the target memory of its own").into());
+                }
+                copy::copy(&target, &source)?;
+            }
+            entered.leave()
         }
     })
 }

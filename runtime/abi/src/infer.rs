@@ -17,6 +17,7 @@ use opsmith_runtime::op::{ArgKind, OpDef};
 use opsmith_runtime::{Tensor, Value};
 
 use crate::arguments::{self, Given, list, with_bound};
+use crate::device::CallStream;
 use crate::failure::{Failure, Outcome, guarded, mistake};
 use crate::operators::definition;
 use crate::structures::{self, InferredCall, InferredResult, Node, Operator, SizeGuard};
@@ -110,7 +111,7 @@ unsafe fn read_all(
                 }
             }
             // SAFETY: as above.
-            _ => (unsafe { arguments::read(def, value)? }, Described::Plain),
+            _ => (unsafe { arguments::read(def, value, CallStream::HOST)? }, Described::Plain),
         };
         read.push(value);
         described.push(description);

@@ -6,6 +6,7 @@
 mod arguments;
 mod call;
 mod derivative;
+mod device;
 mod failure;
 mod infer;
 mod memory;
@@ -16,6 +17,7 @@ pub mod structures;
 pub use derivative::{
     Given, Lists, gradients, is_recorded_from_results, pull, recorded, second, tangents, track,
 };
+pub use device::numbers as device_numbers;
 pub use memory::{over, over_on};
 pub use operators::{facts, refusal, spelling};
 
@@ -79,5 +81,6 @@ fn table(library: &'static Library) -> Api {
         release_inference: infer::release,
         error_text: failure::text,
         tangent: call::tangent,
+        convert: call::convert,
     }
 }

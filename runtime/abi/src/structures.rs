@@ -44,6 +44,14 @@ pub struct Value {
     pub payload: Payload,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    pub device_type: i32,
+    pub device_id: i32,
+    pub handle: *mut c_void,
+}
+
 pub type Allocate = unsafe extern "C" fn(*mut c_void, i64, *mut Tensor) -> c_int;
 pub type Release = unsafe extern "C" fn(*mut c_void);
 pub type Adopt = unsafe extern "C" fn(*mut c_void, i64, *const Tensor, *mut c_void, Release) -> c_int;
@@ -54,6 +62,7 @@ pub struct Outputs {
     pub context: *mut c_void,
     pub allocate: Option<Allocate>,
     pub adopt: Option<Adopt>,
+    pub stream: *const Stream,
 }
 
 #[repr(C)]
@@ -150,6 +159,7 @@ pub type SecondGradient = unsafe extern "C" fn(
     i64,
     *const Outputs,
 ) -> c_int;
+pub type Convert = unsafe extern "C" fn(*const Tensor, *const Tensor, *const Stream) -> c_int;
 pub type Infer = unsafe extern "C" fn(
     *const Operator,
     *const Value,
@@ -176,6 +186,7 @@ pub struct Api {
     pub release_inference: unsafe extern "C" fn(*const InferredCall),
     pub error_text: extern "C" fn() -> *const c_char,
     pub tangent: Tangent,
+    pub convert: Convert,
 }
 
 // SAFETY: all that the pointers of a table lead to is constant and lives as long as the process.

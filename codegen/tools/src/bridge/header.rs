@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use opsmith_core::DType;
-use opsmith_core::abi::{CODES, KINDS, NODES, VERSION, element};
+use opsmith_core::abi::{CODES, DEVICES, KINDS, NODES, VERSION, element};
 
 const TEMPLATE: &str = include_str!("templates/opsmith_abi.h");
 
@@ -21,6 +21,7 @@ pub fn header() -> String {
         .replace("{{CODES}}\n", &lines(CODES))
         .replace("{{KINDS}}\n", &lines(KINDS))
         .replace("{{NODES}}\n", &lines(NODES))
+        .replace("{{DEVICES}}\n", &lines(DEVICES))
         .replace("{{DTYPES}}\n", &dtypes.collect::<String>())
 }
 

@@ -1,18 +1,22 @@
 //! Calls of operators from programs of XLA, by its interface for foreign functions: without the interpreter.
 //!
 //! In: a call frame, as that interface lays it out, whose attribute `call` describes the operator and the arguments that are no
-//! arrays. Out: elements in the frame's result buffers, or an error. A description is decoded once in a process, by Python.
+//! arrays. Out: elements in the frame's result buffers, or an error. A description is decoded once in a process, by Python. On a device
+//! of CUDA a call's work is in the program's stream, for which the host does not wait.
+
+mod frame;
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opsmith_abi::Lists;
 use opsmith_runtime::autograd::no_grad;
+use opsmith_runtime::backend::ForeignStream;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{DType, Tensor, Value, boxed, copy};
+use opsmith_runtime::{DType, Device, Tensor, Value, boxed, copy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -21,128 +25,7 @@ use pyo3::types::PyCapsule;
 use super::definition::PyDefinition;
 use crate::argument;
 use crate::call::library;
-
-#[repr(C)]
-struct Extension {
-    size: usize,
-    kind: c_int,
-    next: *mut Extension,
-}
-
-#[repr(C)]
-struct Version {
-    size: usize,
-    extensions: *mut Extension,
-    major: c_int,
-    minor: c_int,
-}
-
-#[repr(C)]
-struct Metadata {
-    size: usize,
-    version: Version,
-    traits: u32,
-}
-
-#[repr(C)]
-struct MetadataExtension {
-    base: Extension,
-    metadata: *mut Metadata,
-}
-
-#[repr(C)]
-struct ErrorArguments {
-    size: usize,
-    extensions: *mut Extension,
-    message: *const c_char,
-    code: c_int,
-}
-
-#[repr(C)]
-struct Interface {
-    size: usize,
-    extensions: *mut Extension,
-    version: Version,
-    internal: *const c_void,
-    error: Option<unsafe extern "C" fn(*mut ErrorArguments) -> *mut c_void>,
-}
-
-#[repr(C)]
-struct Buffer {
-    size: usize,
-    extensions: *mut Extension,
-    dtype: c_int,
-    data: *mut c_void,
-    rank: i64,
-    sizes: *const i64,
-}
-
-#[repr(C)]
-struct Buffers {
-    size: usize,
-    extensions: *mut Extension,
-    count: i64,
-    kinds: *const c_int,
-    items: *const *const Buffer,
-}
-
-#[repr(C)]
-struct Text {
-    start: *const u8,
-    length: usize,
-}
-
-#[repr(C)]
-struct Attributes {
-    size: usize,
-    extensions: *mut Extension,
-    count: i64,
-    kinds: *const c_int,
-    names: *const *const Text,
-    items: *const *const c_void,
-}
-
-#[repr(C)]
-struct Frame {
-    size: usize,
-    extensions: *mut Extension,
-    interface: *const Interface,
-    context: *mut c_void,
-    stage: c_int,
-    arguments: Buffers,
-    results: Buffers,
-    attributes: Attributes,
-}
-
-const METADATA: c_int = 1;
-const EXECUTE: c_int = 3;
-const STRING: c_int = 4;
-const INVALID_ARGUMENT: c_int = 3;
-const INTERNAL: c_int = 13;
-/// The version of the interface whose frames these are.
-const KNOWN: (c_int, c_int) = (0, 3);
-
-/// The element type of a number of the interface.
-fn dtype(number: c_int) -> Option<DType> {
-    Some(match number {
-        1 => DType::Bool,
-        2 => DType::I8,
-        3 => DType::I16,
-        4 => DType::I32,
-        5 => DType::I64,
-        6 => DType::U8,
-        7 => DType::U16,
-        8 => DType::U32,
-        9 => DType::U64,
-        10 => DType::F16,
-        11 => DType::F32,
-        12 => DType::F64,
-        15 => DType::C64,
-        16 => DType::BF16,
-        18 => DType::C128,
-        _ => return None,
-    })
-}
+use frame::{EXECUTE, Frame, INTERNAL, INVALID_ARGUMENT, Place, tell, tensors};
 
 /// An argument of a call: a value, or the places of its arrays among the buffers.
 enum Template {
@@ -220,39 +103,6 @@ fn decode(py: Python<'_>, text: &str) -> PyResult<Plan> {
         others,
     });
     Ok(Plan { op: definition.get().0, arguments, derivative })
-}
-
-/// A tensor over a buffer.
-///
-/// # Safety
-/// The buffer is one of a frame, and no tensor over it is used after the call.
-unsafe fn tensor(buffer: *const Buffer) -> Result<Tensor> {
-    // SAFETY: the frame's buffers are valid during the call.
-    let buffer = unsafe { &*buffer };
-    let found = dtype(buffer.dtype).ok_or_else(|| {
-        Error::dtype(format!("the element type {} of XLA has no kernel here", buffer.dtype))
-    })?;
-    let sizes: &[i64] = match usize::try_from(buffer.rank) {
-        Ok(rank) if rank > 0 => {
-            // SAFETY: a buffer has as many sizes as dimensions.
-            unsafe { std::slice::from_raw_parts(buffer.sizes, rank) }
-        }
-        _ => &[],
-    };
-    let strides = opsmith_runtime::layout::contiguous_strides(sizes);
-    let is_empty = sizes.contains(&0) || buffer.data.is_null();
-    let address = if is_empty { std::ptr::without_provenance_mut(64) } else { buffer.data.cast::<u8>() };
-    // SAFETY: the buffer is row-major, and valid during the call.
-    unsafe { opsmith_abi::over(address, sizes, &strides, found, ()) }
-}
-
-/// Tensors over buffers.
-///
-/// # Safety
-/// As of [`tensor`].
-unsafe fn tensors(buffers: &Buffers) -> Result<Vec<Tensor>> {
-    // SAFETY: the frame's arrays are as long as it says.
-    (0..buffers.count as usize).map(|at| unsafe { tensor(*buffers.items.add(at)) }).collect()
 }
 
 impl Plan {
@@ -338,25 +188,19 @@ fn accept(tensor: Tensor, accepted: &[DType]) -> Result<Tensor> {
     }
 }
 
-/// Runs a frame.
+/// Runs a frame, on the host or on a device in the program's stream.
 ///
 /// # Safety
-/// The frame is one of XLA's, of a version that is known here.
-unsafe fn run(frame: &Frame) -> Result<()> {
-    let mut call = None;
-    for at in 0..frame.attributes.count as usize {
-        // SAFETY: the frame's lists are as long as it says, and an attribute of that kind is a text.
-        unsafe {
-            if *frame.attributes.kinds.add(at) == STRING {
-                let text = &*(*frame.attributes.items.add(at)).cast::<Text>();
-                call = Some(std::slice::from_raw_parts(text.start, text.length));
-            }
-        }
-    }
-    let call = call.and_then(|bytes| std::str::from_utf8(bytes).ok());
-    let plan = plan(call.ok_or_else(|| Error::argument("the program's call has no description"))?)?;
+/// The frame is one of XLA's, of a version that is known here, and of a program on that place.
+unsafe fn run(frame: &Frame, place: Place) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let plan = plan(unsafe { frame.text()? })?;
+    let device = place.map_or(Device::CPU, |(device, _)| device);
+    // SAFETY: streams of XLA's devices live as long as the devices, which go with the process.
+    let enter = |(device, stream)| unsafe { ForeignStream::enter(device, stream) };
+    let entered = place.map(enter).transpose()?;
     // SAFETY: tensors over buffers go at the end of this function, as do results that share their memory.
-    let (arrays, targets) = unsafe { (tensors(&frame.arguments)?, tensors(&frame.results)?) };
+    let (arrays, targets) = unsafe { (tensors(&frame.arguments, device)?, tensors(&frame.results, device)?) };
     let found = plan.run(arrays)?;
     if found.len() != targets.len() {
         return Err(Error::argument(format!("{} results for {} buffers", found.len(), targets.len())));
@@ -370,31 +214,14 @@ unsafe fn run(frame: &Frame) -> Result<()> {
             None => copy::copy(target, &Tensor::scalar(0.0, target.dtype()))?,
         }
     }
-    Ok(())
+    entered.map_or(Ok(()), ForeignStream::leave)
 }
 
-/// Tells the version of frames that this handler knows.
+/// The body of a handler: answers questions, runs a call, and makes an error of XLA of one of opsmith.
 ///
 /// # Safety
-/// The frame is one of XLA's.
-unsafe fn tell(frame: &Frame) -> bool {
-    // SAFETY: an extension of that kind has such data.
-    unsafe {
-        let Some(extension) = frame.extensions.as_ref().filter(|extension| extension.kind == METADATA) else {
-            return false;
-        };
-        let metadata = (*std::ptr::from_ref(extension).cast::<MetadataExtension>()).metadata;
-        ((*metadata).version.major, (*metadata).version.minor) = KNOWN;
-        (*metadata).traits = 0;
-        true
-    }
-}
-
-/// The handler.
-///
-/// # Safety
-/// XLA calls it with a frame.
-unsafe extern "C" fn handler(frame: *mut Frame) -> *mut c_void {
+/// XLA calls it with a frame, whose place the function finds.
+unsafe fn handled(frame: *mut Frame, place: unsafe fn(&Frame) -> Result<Place>) -> *mut c_void {
     // SAFETY: the frame is valid during the call.
     let frame = unsafe { &*frame };
     // SAFETY: as above.
@@ -402,26 +229,40 @@ unsafe extern "C" fn handler(frame: *mut Frame) -> *mut c_void {
         return std::ptr::null_mut();
     }
     // SAFETY: as above.
-    let (message, code) = match catch_unwind(AssertUnwindSafe(|| unsafe { run(frame) })) {
+    let run = || unsafe { place(frame).and_then(|place| run(frame, place)) };
+    let (message, code) = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => return std::ptr::null_mut(),
         Ok(Err(error)) => (error.to_string(), INVALID_ARGUMENT),
         Err(_) => ("a mistake in opsmith itself, please report it".to_owned(), INTERNAL),
     };
-    let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
-    let mut arguments = ErrorArguments {
-        size: size_of::<ErrorArguments>(),
-        extensions: std::ptr::null_mut(),
-        message: message.as_ptr(),
-        code,
-    };
-    // SAFETY: the interface lives as long as the process, and copies the message.
-    unsafe { (*frame.interface).error.map_or(std::ptr::null_mut(), |make| make(&raw mut arguments)) }
+    // SAFETY: as above.
+    unsafe { frame.error(&message, code) }
 }
 
-/// The handler, as frameworks register it, and the function that decodes its descriptions.
+/// The handler of programs on the host.
+///
+/// # Safety
+/// XLA calls it with a frame.
+unsafe extern "C" fn on_host(frame: *mut Frame) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { handled(frame, |_| Ok(None)) }
+}
+
+/// The handler of programs on devices of CUDA.
+///
+/// # Safety
+/// XLA calls it with a frame of such a program.
+unsafe extern "C" fn on_cuda(frame: *mut Frame) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { handled(frame, Frame::place_on_cuda) }
+}
+
+/// A handler, as frameworks register it, and the function that decodes its descriptions.
 #[pyfunction]
-fn _xla_handler(py: Python<'_>, decoder: Py<PyAny>) -> PyResult<Bound<'_, PyCapsule>> {
+fn _xla_handler(py: Python<'_>, decoder: Py<PyAny>, is_on_device: bool) -> PyResult<Bound<'_, PyCapsule>> {
     _ = DECODER.set(py, decoder);
+    let handler: unsafe extern "C" fn(*mut Frame) -> *mut c_void =
+        if is_on_device { on_cuda } else { on_host };
     // SAFETY: a function is valid for ever, and the capsule has no destructor.
     unsafe {
         Bound::from_owned_ptr_or_err(

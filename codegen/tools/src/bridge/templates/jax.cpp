@@ -1,13 +1,14 @@
 // {{ generated }}
 //
-// Calls of the operators of `{{ library }}` from programs of XLA on the CPU: three handlers, which call the C interface of the library of kernels
-// beside this one. Attributes of a call describe its arguments: `kinds` has two numbers for each, a kind of value and a count; `integers`,
+// Calls of the operators of `{{ library }}` from programs of XLA on the CPU and on devices of CUDA: three handlers for each, which call the C
+// interface of the library of kernels beside this one. On a device work is in the program's stream. Attributes of a call describe its arguments: `kinds` has two numbers for each, a kind of value and a count; `integers`,
 // `reals` and `texts` have their values one after the other.
 
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "xla/ffi/api/ffi.h"
@@ -69,11 +70,18 @@ uint32_t number_of(ffi::DataType type) {
   }
 }
 
-opsmith_tensor describe(const ffi::AnyBuffer &buffer) {
+// The device of a program: its stream, and memory until the handler returns, which later work of the stream may reuse. None on the CPU.
+struct Device {
+  const opsmith_stream *stream = nullptr;
+  ffi::ScratchAllocator *scratch = nullptr;
+};
+
+opsmith_tensor describe(const ffi::AnyBuffer &buffer, const Device &device) {
   opsmith_tensor made{};
   uint32_t number = number_of(buffer.element_type());
   made.data = buffer.untyped_data();
-  made.device_type = 1;
+  made.device_type = device.stream == nullptr ? OPSMITH_DEVICE_HOST : device.stream->device_type;
+  made.device_id = device.stream == nullptr ? 0 : device.stream->device_id;
   made.ndim = static_cast<int32_t>(buffer.dimensions().size());
   made.code = static_cast<uint8_t>(number >> 8);
   made.bits = static_cast<uint8_t>(number);
@@ -84,16 +92,27 @@ opsmith_tensor describe(const ffi::AnyBuffer &buffer) {
 
 // The place of results: buffers of XLA. Without `jax_enable_x64` those of 64-bit integers have 32 bits, to which elements are narrowed.
 struct Place {
+  const Device &device;
   std::vector<opsmith_tensor> buffers;
-  std::vector<std::vector<int64_t>> wide;
+  // The tensors that are narrowed, with the number of the buffer.
+  std::vector<std::pair<size_t, opsmith_tensor>> wide;
+  std::vector<std::vector<int64_t>> memory;
   std::string error;
 
-  explicit Place(ffi::RemainingRets &results) {
+  Place(ffi::RemainingRets &results, const Device &device) : device(device) {
     for (size_t at = 0; at < results.size(); ++at) {
       auto buffer = results.get<ffi::AnyBuffer>(at);
-      buffers.push_back(buffer.has_value() ? describe(**buffer) : opsmith_tensor{});
+      buffers.push_back(buffer.has_value() ? describe(**buffer, device) : opsmith_tensor{});
     }
-    wide.resize(buffers.size());
+  }
+
+  // Memory for elements that are narrowed; null if there is none.
+  void *allocate_wide(size_t count) {
+    if (device.scratch != nullptr) {
+      return device.scratch->Allocate(count * sizeof(int64_t), alignof(int64_t)).value_or(nullptr);
+    }
+    memory.emplace_back(count);
+    return memory.back().data();
   }
 
   int allocate(size_t place, opsmith_tensor *result) {
@@ -103,7 +122,7 @@ struct Place {
     }
     const opsmith_tensor &buffer = buffers[place];
     int64_t count = 1;
-    bool is_same = buffer.ndim == result->ndim;
+    bool is_same = buffer.ndim == result->ndim && buffer.device_type == result->device_type && buffer.device_id == result->device_id;
     for (int32_t dim = 0; dim < result->ndim && is_same; ++dim) {
       is_same = buffer.shape[dim] == result->shape[dim];
       count *= result->shape[dim];
@@ -111,25 +130,31 @@ struct Place {
     bool is_narrowed = OPSMITH_DTYPE(result->code, result->bits) == OPSMITH_TYPE_INT64 &&
                        OPSMITH_DTYPE(buffer.code, buffer.bits) == OPSMITH_TYPE_INT32;
     if (!is_same || (!is_narrowed && (buffer.code != result->code || buffer.bits != result->bits))) {
-      error = "a result has another shape or element type than the program expects";
+      error = "a result has another shape, element type or device than the program expects";
       return 1;
     }
-    if (is_narrowed) {
-      wide[place].resize(static_cast<size_t>(count));
-      result->data = wide[place].data();
-    } else {
-      result->data = buffer.data;
+    result->data = buffer.data;
+    if (is_narrowed && count > 0) {
+      opsmith_tensor made = buffer;
+      made.code = result->code;
+      made.bits = result->bits;
+      made.data = result->data = allocate_wide(static_cast<size_t>(count));
+      if (made.data == nullptr) {
+        error = "the device has no memory for integers of 64 bits, which the program narrows";
+        return 1;
+      }
+      wide.emplace_back(place, made);
     }
     return 0;
   }
 
-  void finish() {
-    for (size_t place = 0; place < wide.size(); ++place) {
-      auto *narrow = static_cast<int32_t *>(buffers[place].data);
-      for (size_t at = 0; at < wide[place].size(); ++at) {
-        narrow[at] = static_cast<int32_t>(wide[place][at]);
+  int finish() const {
+    for (const auto &[place, source] : wide) {
+      if (int code = api()->convert(&buffers[place], &source, device.stream); code != OPSMITH_OK) {
+        return code;
       }
     }
+    return OPSMITH_OK;
   }
 };
 
@@ -159,7 +184,7 @@ struct Call {
   std::vector<std::vector<const char *>> pointers;
   size_t used = 0;  // arrays
 
-  ffi::Error decode(ffi::RemainingArgs &arguments, ffi::Dictionary &attributes) {
+  ffi::Error decode(const Device &device, ffi::RemainingArgs &arguments, ffi::Dictionary &attributes) {
     if (api() == nullptr) {
       return ffi::Error(ffi::ErrorCode::kInternal, "the library of kernels cannot be loaded, or has another version");
     }
@@ -177,7 +202,7 @@ struct Call {
     }
     for (size_t at = 0; at < arguments.size(); ++at) {
       auto buffer = arguments.get<ffi::AnyBuffer>(at);
-      tensors.push_back(buffer.has_value() ? describe(*buffer) : opsmith_tensor{});
+      tensors.push_back(buffer.has_value() ? describe(*buffer, device) : opsmith_tensor{});
     }
     const int64_t *integer = integers->begin();
     const double *real = reals->begin();
@@ -253,21 +278,23 @@ struct Call {
 
 ffi::Error outcome(int code, Place &place) {
   if (code == OPSMITH_OK) {
-    place.finish();
+    code = place.finish();
+  }
+  if (code == OPSMITH_OK) {
     return ffi::Error::Success();
   }
   return ffi::Error::InvalidArgument(code == OPSMITH_REFUSED ? place.error : std::string(api()->error_text()));
 }
 
-ffi::Error run(ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
+ffi::Error run(const Device &device, ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
   Call call;
-  ffi::Error error = call.decode(arguments, attributes);
+  ffi::Error error = call.decode(device, arguments, attributes);
   if (error.failure()) {
     return error;
   }
-  Place place(results);
+  Place place(results, device);
   Context context{&place, {}};
-  opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr};
+  opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr, device.stream};
   return outcome(api()->run(call.op, call.values.data(), call.count(), &outputs), place);
 }
 
@@ -311,9 +338,9 @@ bool any(const std::vector<uint8_t> &mask) {
 
 // Behind the arguments are the results of the call, if `kept` is not 0, the gradients that `flows` names, and, for the derivatives of
 // gradients, the tangents that `moved` names. `others` names the tensors whose gradients are results.
-ffi::Error gradient(ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
+ffi::Error gradient(const Device &device, ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
   Call call;
-  ffi::Error error = call.decode(arguments, attributes);
+  ffi::Error error = call.decode(device, arguments, attributes);
   if (error.failure()) {
     return error;
   }
@@ -323,10 +350,10 @@ ffi::Error gradient(ffi::RemainingArgs arguments, ffi::RemainingRets results, ff
   auto of_call = arrays_of(call, all), gradients = arrays_of(call, flows);
   auto count = static_cast<int64_t>(flows.size()), tensors = static_cast<int64_t>(wanted.size());
   const opsmith_tensor *const *given = of_call.empty() ? nullptr : of_call.data();
-  Place place(results);
+  Place place(results, device);
   if (!any(moved)) {
     Context context{&place, places_of(wanted, 0)};
-    opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr};
+    opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr, device.stream};
     return outcome(api()->gradient(call.op, call.values.data(), call.count(), given, gradients.data(), count, wanted.data(), tensors,
                                    &outputs),
                    place);
@@ -340,7 +367,7 @@ ffi::Error gradient(ffi::RemainingArgs arguments, ffi::RemainingRets results, ff
   std::vector<uint8_t> needed(flows.size(), 0);
   needed.insert(needed.end(), wanted.begin(), wanted.end());
   Context context{&place, places_of(wanted, flows.size())};
-  opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr};
+  opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr, device.stream};
   return outcome(api()->second_gradient(call.op, call.values.data(), call.count(), given, gradients.data(), count, moved.data(), tensors,
                                         steps.data(), static_cast<int64_t>(steps.size()), needed.data(),
                                         static_cast<int64_t>(needed.size()), &outputs),
@@ -348,24 +375,55 @@ ffi::Error gradient(ffi::RemainingArgs arguments, ffi::RemainingRets results, ff
 }
 
 // Behind the arguments are the tangents that `moved` names, then those that `others` names, of the second order. `flows` names the results.
-ffi::Error tangent(ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
+ffi::Error tangent(const Device &device, ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
   Call call;
-  ffi::Error error = call.decode(arguments, attributes);
+  ffi::Error error = call.decode(device, arguments, attributes);
   if (error.failure()) {
     return error;
   }
   std::vector<uint8_t> flows = mask(attributes, "flows"), moved = mask(attributes, "moved"), second = mask(attributes, "others");
   auto steps = arrays_of(call, moved), others = arrays_of(call, second);
-  Place place(results);
+  Place place(results, device);
   Context context{&place, places_of(flows, 0)};
-  opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr};
+  opsmith_outputs outputs{sizeof(opsmith_outputs), &context, allocate, nullptr, device.stream};
   return outcome(api()->tangent(call.op, call.values.data(), call.count(), steps.data(), any(second) ? others.data() : nullptr,
                                 static_cast<int64_t>(steps.size()), flows.data(), static_cast<int64_t>(flows.size()), &outputs),
                  place);
 }
 
+using Handler = ffi::Error (*)(const Device &, ffi::RemainingArgs, ffi::RemainingRets, ffi::Dictionary);
+
+// A handler on the CPU.
+template <Handler handler>
+ffi::Error on_host(ffi::RemainingArgs arguments, ffi::RemainingRets results, ffi::Dictionary attributes) {
+  return handler(Device{}, arguments, results, attributes);
+}
+
+// A handler on a device of CUDA, whose stream has the type `void *` here, so that no header of CUDA is needed.
+template <Handler handler>
+ffi::Error on_cuda(void *handle, int32_t number, ffi::ScratchAllocator scratch, ffi::RemainingArgs arguments, ffi::RemainingRets results,
+                   ffi::Dictionary attributes) {
+  opsmith_stream stream{OPSMITH_DEVICE_CUDA, number, handle};
+  return handler(Device{&stream, &scratch}, arguments, results, attributes);
+}
+
+auto bind_host() { return ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs(); }
+
+auto bind_cuda() {
+  return ffi::Ffi::Bind()
+      .Ctx<ffi::PlatformStream<void *>>()
+      .Ctx<ffi::DeviceOrdinal>()
+      .Ctx<ffi::ScratchAllocator>()
+      .RemainingArgs()
+      .RemainingRets()
+      .Attrs();
+}
+
 }  // namespace
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_run, run, ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());
-XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_gradient, gradient, ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());
-XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_tangent, tangent, ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_run_cpu, on_host<run>, bind_host());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_gradient_cpu, on_host<gradient>, bind_host());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_tangent_cpu, on_host<tangent>, bind_host());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_run_cuda, on_cuda<run>, bind_cuda());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_gradient_cuda, on_cuda<gradient>, bind_cuda());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(opsmith_jax_tangent_cuda, on_cuda<tangent>, bind_cuda());

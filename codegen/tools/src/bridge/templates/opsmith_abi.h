@@ -35,17 +35,22 @@ enum {
 {{NODES}}
 };
 
+/* Kinds of devices. */
+enum {
+{{DEVICES}}
+};
+
 /* Element types, as DLPack has them: OPSMITH_DTYPE(code, bits). */
 #define OPSMITH_DTYPE(code, bits) ((uint32_t)(code) << 8 | (uint32_t)(bits))
 enum {
 {{DTYPES}}
 };
 
-/* A tensor, with the fields of a DLTensor. `strides` are in elements; NULL means row-major. In inference `data` is not read, and a
- * size of -1 - k is the symbol k. */
+/* A tensor, with the fields of a DLTensor. `strides` are in elements; NULL means row-major. In inference `data` and the
+ * device are not read, and a size of -1 - k is the symbol k. */
 typedef struct opsmith_tensor {
   void *data;
-  int32_t device_type; /* 1: the host */
+  int32_t device_type; /* OPSMITH_DEVICE_HOST and so on */
   int32_t device_id;
   int32_t ndim;
   uint8_t code;
@@ -75,17 +80,30 @@ typedef struct opsmith_value {
   } as;
 } opsmith_value;
 
-/* The place of results.
+/* A stream of a device, by the handle that its driver has: a CUstream or cudaStream_t of CUDA, of which NULL is the default one. It is
+ * valid until the process ends, since memory that was used in it is reused later. */
+typedef struct opsmith_stream {
+  int32_t device_type;
+  int32_t device_id;
+  void *handle;
+} opsmith_stream;
+
+/* The place of results, and of a call's work on a device.
  *
  * `allocate` is called once for each result, in order, with all fields of `result` set but `data`, strides row-major; it sets `data`, to
- * memory aligned for the elements that no argument shares, and returns 0. Elements are written there in place. `adopt` may be NULL;
- * otherwise a large result that the library computed in memory of its own is handed over instead: the receiver reads and writes it until
- * it calls `release(owner)`, once, from any thread. Another return value than 0 ends the call with OPSMITH_REFUSED. */
+ * memory of that device, aligned for the elements, that no argument shares, and returns 0. Elements are written there in place. `adopt`
+ * may be NULL; otherwise a large result that the library computed in memory of its own is handed over instead: the receiver reads and
+ * writes it until it calls `release(owner)`, once, from any thread. Another return value than 0 ends the call with OPSMITH_REFUSED.
+ *
+ * `stream` is NULL if all tensors are the host's. Otherwise tensors may be on its device, too: the call's work there is in that stream,
+ * after the work that the stream has already, and may be running when the call returns. Uses of a result on the device are in the stream
+ * or after it, those of memory that was handed over in the stream until `release`. A stream whose work is being recorded is refused. */
 typedef struct opsmith_outputs {
   size_t size;
   void *context;
   int (*allocate)(void *context, int64_t index, opsmith_tensor *result);
   int (*adopt)(void *context, int64_t index, const opsmith_tensor *result, void *owner, void (*release)(void *owner));
+  const opsmith_stream *stream;
 } opsmith_outputs;
 
 /* An argument of a signature. `type` is spelled as in signatures: "Tensor", "int[]", "float". */
@@ -200,6 +218,10 @@ typedef struct opsmith_api {
   int (*tangent)(const opsmith_operator *op, const opsmith_value *arguments, int64_t count, const opsmith_tensor *const *tangents,
                  const opsmith_tensor *const *others, int64_t tensor_count, const uint8_t *wanted, int64_t wanted_count,
                  const opsmith_outputs *outputs);
+
+  /* Writes the elements of a tensor into another one of the same sizes, converted to its element type. Both are the host's, or on the
+   * device of `stream`, which is NULL for the host. */
+  int (*convert)(const opsmith_tensor *target, const opsmith_tensor *source, const opsmith_stream *stream);
 } opsmith_api;
 
 /* The table of a library. */
