@@ -106,11 +106,12 @@ unsafe fn run_line_in_place<const N: usize>(
     body: Loop<'_>,
 ) {
     let line = Block::<LINE>::new();
-    let mut read = *pointers;
-    for pointer in &mut read[1..N] {
-        if *pointer == pointers[0] {
-            *pointer = line.pointer();
-        }
+    let mut read = [pointers[0]; MAX_OPERANDS];
+    for (own, given) in read[1..N].iter_mut().zip(&pointers[1..N]) {
+        // SAFETY: a reference is valid for reads. The addresses were just written one by one, and a load of several at once would
+        // wait until these stores are in the cache; volatile ones are not joined.
+        let given = unsafe { std::ptr::read_volatile(given) };
+        *own = if given == pointers[0] { line.pointer() } else { given };
     }
     // SAFETY: as many bytes lie there, and the line has room for them. By the caller's promise the loop may run; inputs and
     // output are disjoint.

@@ -132,9 +132,8 @@ impl Graph {
     /// The mistakes at values of the symbols, each with the number of its node among all visited ones.
     fn errors_where(&self, symbols: &Bindings) -> Result<Vec<(usize, Error)>, GraphErrors> {
         check_guards(self, symbols).map_err(GraphErrors::one)?;
-        let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(symbols)).collect();
         let mut binder = Binder::new(self, symbols);
-        binder.start(&layouts).map_err(GraphErrors::one)?;
+        binder.start().map_err(GraphErrors::one)?;
         Ok(walk(binder).0)
     }
 }

@@ -32,22 +32,19 @@ pub(crate) struct Bound {
 /// If the sizes violate a guard, an operator rejects them, or a formula contradicts inference.
 pub(crate) fn bind(graph: &Graph, symbols: Bindings) -> Result<Bound> {
     check_guards(graph, &symbols)?;
-    let mut layouts: Vec<Option<Layout>> =
-        graph.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
-    let mut cleared = Vec::new();
     // Without symbols, all numbers of the trace are exact.
-    if graph.loaded || !graph.symbols.is_empty() {
-        let mut binder = Binder::new(graph, &symbols);
-        binder.verifier = graph.loaded.then(|| Verifier::new(graph, &symbols));
-        binder.start(&layouts)?;
-        binder.nodes(&graph.nodes)?;
-        // The node of a view may have been dropped by a pass, so an output over it is bound here.
-        graph.outputs.iter().try_for_each(|output| binder.tensor(*output).map(drop))?;
-        cleared = binder.verifier.take().map_or_else(|| Ok(Vec::new()), Verifier::finish)?;
-        for (layout, meta) in layouts.iter_mut().zip(binder.metas) {
-            *layout = meta.map(|meta| meta.layout().clone());
-        }
+    if !graph.loaded && graph.symbols.is_empty() {
+        let layouts = graph.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
+        return Ok(Bound { symbols, layouts, cleared: Vec::new() });
     }
+    let mut binder = Binder::new(graph, &symbols);
+    binder.verifier = graph.loaded.then(|| Verifier::new(graph, &symbols));
+    binder.start()?;
+    binder.nodes(&graph.nodes)?;
+    // The node of a view may have been dropped by a pass, so an output over it is bound here.
+    graph.outputs.iter().try_for_each(|output| binder.tensor(*output).map(drop))?;
+    let cleared = binder.verifier.take().map_or_else(|| Ok(Vec::new()), Verifier::finish)?;
+    let layouts = binder.metas.into_iter().map(|meta| meta.map(|meta| meta.layout().clone())).collect();
     Ok(Bound { symbols, layouts, cleared })
 }
 
@@ -130,14 +127,14 @@ impl<'a> Binder<'a> {
     }
 
     /// The tensors of inputs and constants.
-    pub fn start(&mut self, layouts: &[Option<Layout>]) -> Result<()> {
-        self.metas = vec![None; layouts.len()];
+    pub fn start(&mut self) -> Result<()> {
+        self.metas = vec![None; self.graph.tensors.len()];
         for buffer in &self.graph.buffers {
             if let BufferKind::Constant(whole) = &buffer.kind {
                 // Inference may read elements of arguments declared in `value_depends`.
                 self.metas[buffer.root.index()] = Some(whole.clone());
             } else if !matches!(buffer.kind, BufferKind::Internal) {
-                let layout = layouts[buffer.root.index()].clone();
+                let layout = self.graph.tensor(buffer.root).layout.evaluate(self.symbols);
                 self.make_root(buffer.root, layout)?;
             }
         }
@@ -216,9 +213,11 @@ impl<'a> Binder<'a> {
                 for (&out, spec) in node.outs.iter().zip(&inferred.outs) {
                     self.output(out, &spec.sizes)?;
                 }
-                let outs = self.results(node)?;
-                if let Some(verifier) = &self.verifier {
-                    verifier.call(node, &args, &inferred, &outs)?;
+                if self.verifier.is_some() {
+                    let outs = self.results(node)?;
+                    self.verifier
+                        .iter()
+                        .try_for_each(|verifier| verifier.call(node, &args, &inferred, &outs))?;
                 }
             }
             NodeKind::View { op } => {
