@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use opsmith_runtime::internals::TensorInternals;
 use opsmith_runtime::parallel::{
-    MAX_THREADS, for_each_range, num_threads, set_num_threads, try_for_each_range,
+    MAX_THREADS, for_each_range, for_each_with, num_threads, set_num_threads, try_for_each_range,
 };
 use opsmith_runtime::{DType, Error, ErrorKind, Scratch, Tensor};
 
@@ -147,4 +147,45 @@ fn copies_in_several_threads_give_the_same_elements() {
     for threads in [1, 2, 5] {
         assert_eq!(with_threads(threads, || turned.to_vec::<i32>().unwrap()), expected);
     }
+}
+
+#[test]
+fn a_state_belongs_to_one_thread_and_each_number_has_one_call() {
+    for threads in [1, 2, 3, 8] {
+        with_threads(threads, || {
+            for (is_long, count) in [(true, 0), (true, 1), (true, 5), (true, 1000), (false, 1), (false, 1000)]
+            {
+                let visits: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+                let states = AtomicUsize::new(0);
+                let state = || {
+                    states.fetch_add(1, Ordering::Relaxed);
+                    std::thread::current().id()
+                };
+                for_each_with(is_long, count, state, |state, number| {
+                    assert_eq!(*state, std::thread::current().id());
+                    visits[number].fetch_add(1, Ordering::Relaxed);
+                });
+                assert!(visits.iter().all(|visits| visits.load(Ordering::Relaxed) == 1), "{is_long} {count}");
+                assert!(!is_long || states.into_inner() <= threads.min(count), "{count}");
+            }
+        });
+    }
+}
+
+#[test]
+fn short_loops_in_a_row_are_shared() {
+    with_threads(2, || {
+        let (own, start) = (std::thread::current().id(), Instant::now());
+        let is_shared = AtomicUsize::new(0);
+        let of_one = |range: std::ops::Range<usize>| {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_nanos(500) * range.len() as u32 {}
+            is_shared.fetch_or(usize::from(std::thread::current().id() != own), Ordering::Relaxed);
+        };
+        // A machine with other work may run the second thread late, hence the row of loops without an end.
+        while is_shared.load(Ordering::Relaxed) == 0 {
+            assert!(start.elapsed() < Duration::from_secs(100), "no other thread takes a range");
+            for_each_range(16, 1, of_one);
+        }
+    });
 }
