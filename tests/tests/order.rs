@@ -77,7 +77,7 @@ fn a_result_larger_than_a_part_of_a_thread_has_each_element() {
 #[test]
 fn gradients_have_the_elements_of_a_row_major_call() {
     let gradient = |x: Tensor| {
-        let x = x.detach()?.requires_grad_(true)?;
+        let x = x.detach().requires_grad_(true)?;
         x.sigmoid()?.mul(&x)?.sum()?.backward()?;
         Ok(x.grad().expect("a leaf has a gradient"))
     };
