@@ -255,7 +255,7 @@ struct Place {
   std::vector<opsmith_tensor> tensors;
   std::vector<int64_t> places;
   std::string error;
-  opsmith_outputs outputs{sizeof(opsmith_outputs), this, allocate, nullptr};
+  opsmith_outputs outputs{sizeof(opsmith_outputs), this, allocate, nullptr, nullptr};
 
   static int allocate(void *context, int64_t index, opsmith_tensor *result) {
     auto &own = *static_cast<Place *>(context);

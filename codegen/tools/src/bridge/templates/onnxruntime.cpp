@@ -765,7 +765,7 @@ class Node {
       given.push_back(&call.tensors.back());
     }
     std::vector<opsmith_value> values = attributes_.bound(given);
-    opsmith_outputs outputs{sizeof(opsmith_outputs), &call, allocate, nullptr};
+    opsmith_outputs outputs{sizeof(opsmith_outputs), &call, allocate, nullptr, nullptr};
     check_call(kernels().run(&op, values.data(), static_cast<int64_t>(values.size()), &outputs), call.error);
     if (call.given < call.outputs) {
       throw Failure("the node has " + std::to_string(call.outputs) + " outputs, the operator " + std::to_string(call.given) + " results");

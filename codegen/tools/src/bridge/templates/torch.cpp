@@ -408,7 +408,7 @@ class Values {
 // Results in memory of PyTorch's.
 class Results {
  public:
-  Results() : outputs_{sizeof(opsmith_outputs), this, allocate, adopt} {}
+  Results() : outputs_{sizeof(opsmith_outputs), this, allocate, adopt, nullptr} {}
   const opsmith_outputs *outputs() const { return &outputs_; }
   c10::SmallVector<Tensor, 2> tensors;
   std::exception_ptr error;

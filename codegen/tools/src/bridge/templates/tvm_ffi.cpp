@@ -251,7 +251,7 @@ class Values {
 void call(const opsmith_operator &op, ffi::PackedArgs arguments, ffi::Any *result) {
   Values values(op, arguments);
   std::vector<ffi::Tensor> results;
-  opsmith_outputs outputs{sizeof(opsmith_outputs), &results, allocate, adopt};
+  opsmith_outputs outputs{sizeof(opsmith_outputs), &results, allocate, adopt, nullptr};
   check(api().run(&op, values.values.data(), static_cast<int64_t>(values.values.size()), &outputs));
   if (results.size() == 1 && !op.gives_list) {
     *result = results[0];
