@@ -176,12 +176,6 @@ impl Tensor {
         self.body().contiguous
     }
 
-    /// Whether sizes and strides are those of a new tensor.
-    #[inline]
-    pub(crate) fn is_like_new(&self) -> bool {
-        self.body().like_new
-    }
-
     /// The tensor's memory, possibly shared with views.
     #[inline]
     pub fn storage(&self) -> &Storage {

@@ -2,9 +2,9 @@
 //!
 //! In: an operator definition and arguments. Out: outputs. Input conversion is in `convert`, kernel execution in `run`.
 
+use super::observer;
 use super::run::run_kernel;
 use super::uniform::{OperandRoom, Uniform};
-use super::{observer, order};
 use crate::arg::Arg;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::{checked_numel, same_sizes};
@@ -38,10 +38,7 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
     }
     let mut outs = Outputs::new();
     for spec in &inferred.outs {
-        outs.push(match order::of_result(op, args, &spec.sizes) {
-            Some(layout) => Tensor::uninitialized_in_order(layout, spec.dtype, inferred.device)?,
-            None => allocate(spec, inferred)?,
-        });
+        outs.push(allocate(spec, inferred)?);
     }
     run_kernel(op, args, inferred, &outs, false, since)?;
     Ok(outs)

@@ -11,7 +11,6 @@ mod host_fallback;
 mod inplace;
 mod numbers;
 pub(crate) mod observer;
-mod order;
 mod out;
 mod run;
 pub(crate) mod spans;

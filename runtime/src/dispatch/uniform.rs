@@ -11,7 +11,7 @@ use opsmith_core::{DType, MAX_POINTWISE_TENSORS};
 use super::borrows::{Borrows, OperandBorrows};
 use super::run::{refuse_replaced, run_prepared};
 use super::targets::same_elements;
-use super::{numbers, observer, order};
+use super::{numbers, observer};
 use crate::arg::Arg;
 use crate::error::Result;
 use crate::op::{Kernel, KernelCall, OpDef, UniformCall};
@@ -102,12 +102,7 @@ impl<'a> Uniform<'a> {
     /// If a number does not fit the dtype, there is no memory, or the kernel fails.
     #[inline(always)]
     pub fn functional(&self) -> Result<Tensor> {
-        let first = self.operands[0];
-        let out = if first.is_like_new() {
-            Tensor::uninitialized_like(first, self.dtype)?
-        } else {
-            order::uninitialized_like(self.op, self.operands, self.dtype)?
-        };
+        let out = Tensor::uninitialized_like(self.operands[0], self.dtype)?;
         // SAFETY: the tensor is as inferred, and new.
         unsafe { self.run(&out, false)? };
         Ok(out)

@@ -139,7 +139,7 @@ impl Tensor {
         }
     }
 
-    /// As [`Tensor::uninitialized`], of the shape and device of a tensor that lies as a new one does.
+    /// As [`Tensor::uninitialized`], of the shape and device of another tensor.
     #[inline]
     pub(crate) fn uninitialized_like(like: &Tensor, dtype: DType) -> Result<Tensor> {
         let (body, device) = (like.body(), like.device());
@@ -153,13 +153,6 @@ impl Tensor {
             Body::write_alike(new.body(), storage, body, 0, dtype.size());
             Ok(new.with(dtype, device, 0, None))
         }
-    }
-
-    /// As [`Tensor::uninitialized`], with the sizes and strides of a dense layout.
-    pub(crate) fn uninitialized_in_order(layout: &Layout, dtype: DType, device: Device) -> Result<Tensor> {
-        let storage = Storage::on(device, layout.numel() as usize * dtype.size())?;
-        // SAFETY: a dense layout has no element outside as much memory, which is new.
-        unsafe { Ok(Tensor::over(&storage, [&layout.sizes, &layout.strides], 0, dtype, device)) }
     }
 
     /// A tensor with the given elements in row-major order.
