@@ -245,6 +245,7 @@ fn steps<const N: usize>(operands: &[&Tensor]) -> Axes<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
 
     #[test]
     fn a_loop_has_a_line_for_each_way_through_memory() {
@@ -256,5 +257,19 @@ mod tests {
         }
         assert_eq!(lines_of_loop("OPSMITH_EACH(opsmith_kernel, fill<opsmith::dtype::F32>)"), None);
         assert_eq!(lines_of_loop(&line(of, Form::Contiguous).replace("contiguous", "other")), None);
+    }
+
+    #[test]
+    fn operands_of_one_order_are_walked_as_contiguous_ones() {
+        let [rows, turned] = [[2, 1], [1, 3]].map(|strides| {
+            let layout = Layout { sizes: [3, 2][..].into(), strides: strides[..].into(), offset: 0 };
+            Tensor::of(&[0.0f32; 6]).with_layout(&layout).unwrap()
+        });
+        let form = |operands: [&Tensor; 2]| geometry::<2>(&operands, 6).unwrap().0;
+        assert_eq!(form([&rows, &rows]), Form::Contiguous);
+        assert_eq!(form([&turned, &turned]), Form::Contiguous);
+        assert_eq!(form([&turned, &rows]), Form::Strided32);
+        let row = Tensor::of(&[0.0f32; 2]);
+        assert_eq!(form([&turned, &row]), Form::Strided32);
     }
 }
