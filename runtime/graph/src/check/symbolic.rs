@@ -9,6 +9,7 @@ use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::infer::symbolic::{self, Bindings, Condition, Context, Meta, Shape, Size, Strides};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::tensor::Tensor;
+use smallvec::SmallVec;
 
 use super::Steps;
 use super::infer::CallInference;
@@ -77,9 +78,18 @@ impl<'a> SymbolicGraph<'a> {
         for arg in &node.args {
             arg.for_each_tensor(|id| self.make(id));
         }
+        let Some(outputs) = self.inferred(node, op)? else { return self.results(node) };
+        for (&id, meta) in node.outs.iter().zip(outputs.outs) {
+            self.output(id, meta, node, op)?;
+        }
+        Ok(())
+    }
+
+    /// The results of a call by inference, of arguments whose metas are made; `None` if rules do not support one.
+    fn inferred(&mut self, node: &Node, op: &'static OpDef) -> Result<Option<symbolic::OutputsMeta>> {
         let SymbolicGraph { metas, inference, .. } = self;
         let meta = |id: &TensorId| metas[id.index()].as_ref().expect("made above");
-        let mut held: Vec<Held<'_>> = Vec::with_capacity(node.args.len());
+        let mut held: SmallVec<[Held<'_>; 6]> = SmallVec::new();
         for arg in &node.args {
             held.push(match arg {
                 Argument::Tensor(id) => Held::Given(symbolic::ArgumentMeta::Tensor(meta(id))),
@@ -91,10 +101,10 @@ impl<'a> SymbolicGraph<'a> {
                 Argument::Int(size) => Held::Given(symbolic::ArgumentMeta::Int(size)),
                 Argument::Ints(sizes) => Held::Given(symbolic::ArgumentMeta::Ints(sizes)),
                 // Rules do not support such numbers: the traced result stays.
-                Argument::Scalar(_) | Argument::Float(_) => return self.results(node),
+                Argument::Scalar(_) | Argument::Float(_) => return Ok(None),
             });
         }
-        let args: Vec<symbolic::ArgumentMeta<'_>> = held
+        let args: SmallVec<[symbolic::ArgumentMeta<'_>; 6]> = held
             .iter()
             .map(|held| match held {
                 Held::Given(arg) => *arg,
@@ -102,11 +112,7 @@ impl<'a> SymbolicGraph<'a> {
                 Held::OptionalTensors(metas) => symbolic::ArgumentMeta::OptionalTensors(metas),
             })
             .collect();
-        let outputs = inference.call(op, &args, &node.site)?;
-        for (&id, meta) in node.outs.iter().zip(outputs.outs) {
-            self.output(id, meta, node, op)?;
-        }
-        Ok(())
+        inference.call(op, &args, &node.site).map(Some)
     }
 
     /// A result of a call: new memory or a view, or existing memory that the call writes.
