@@ -8,6 +8,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 #[cfg(loom)]
 use loom::{
@@ -24,9 +25,9 @@ use std::{
     thread::Builder,
 };
 
-/// Iterations of a thread's spin before it sleeps: some tens of microseconds, as long as waking takes. In a loom model a
-/// thread sleeps at once, which is one of the possible orders.
-const TURNS: usize = if cfg!(loom) { 0 } else { 2000 };
+/// Time for which a thread stays awake without a job: several loops that are too short to wake it for. In a loom model a thread
+/// sleeps at once, which is one of the possible orders.
+const AWAKE: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(100) };
 
 /// Maximal number of jobs at a time; a further one runs in its own thread alone.
 const JOBS: usize = if cfg!(loom) { 2 } else { 16 };
@@ -77,7 +78,7 @@ pub(super) fn is_ready(helpers: usize) -> bool {
     ready >= helpers
 }
 
-/// Wakes so many threads, which are ready for some tens of microseconds.
+/// Wakes so many threads, which are ready for a while ([`AWAKE`]).
 pub(super) fn wake(helpers: usize) {
     #[cfg(not(loom))]
     {
@@ -231,13 +232,9 @@ impl Pool {
         let unmet = state.jobs[place].as_mut().map_or(0, |entry| std::mem::take(&mut entry.wanted));
         state.wanted -= unmet;
         let active = &self.active[place];
-        if active.load(Ordering::Acquire) > 0 && TURNS > 0 {
+        if active.load(Ordering::Acquire) > 0 && !AWAKE.is_zero() {
             drop(state);
-            let mut turns = 0;
-            while active.load(Ordering::Acquire) > 0 && turns < TURNS {
-                turns += 1;
-                spin_loop();
-            }
+            spin_while(|| active.load(Ordering::Acquire) > 0);
             state = lock(&self.state);
         }
         while active.load(Ordering::Acquire) > 0 {
@@ -283,13 +280,9 @@ impl Pool {
             }
             let seen = self.round.load(Ordering::Acquire);
             drop(state);
-            if TURNS > 0 {
+            if !AWAKE.is_zero() {
                 self.ready.fetch_add(1, Ordering::Relaxed);
-                let mut turns = 0;
-                while turns < TURNS && self.round.load(Ordering::Acquire) == seen {
-                    turns += 1;
-                    spin_loop();
-                }
+                spin_while(|| self.round.load(Ordering::Acquire) == seen);
                 self.ready.fetch_sub(1, Ordering::Relaxed);
             }
             state = lock(&self.state);
@@ -314,6 +307,21 @@ impl Pool {
         state.wanted -= 1;
         self.active[place].fetch_add(1, Ordering::AcqRel);
         Some((place, entry.job))
+    }
+}
+
+/// Waits while a condition holds, for [`AWAKE`] at most. The length of a turn differs between processors by a factor of ten, and a question
+/// for the time may take as long as many of them.
+fn spin_while(condition: impl Fn() -> bool) {
+    const TURNS: usize = 500;
+    let start = Instant::now();
+    while start.elapsed() < AWAKE {
+        for _ in 0..TURNS {
+            if !condition() {
+                return;
+            }
+            spin_loop();
+        }
     }
 }
 
