@@ -50,7 +50,7 @@ impl Layout {
     }
 
     /// Whether the elements fill their memory without gaps, each once, in any order of the dimensions. For layouts with elements.
-    pub fn is_dense(&self) -> bool {
+    pub(crate) fn is_dense(&self) -> bool {
         let mut steps: SmallVec<[(i64, i64); 6]> =
             std::iter::zip(&self.strides, &self.sizes).map(|(stride, size)| (*stride, *size)).collect();
         steps.retain(|(_, size)| *size != 1);
@@ -65,7 +65,7 @@ impl Layout {
 
     /// Whether an index leads to the same place of the memory as in another layout, counted from the first element of each.
     #[inline]
-    pub fn has_order_of(&self, other: &Layout) -> bool {
+    pub(crate) fn has_order_of(&self, other: &Layout) -> bool {
         same_sizes(&self.sizes, &other.sizes)
             && std::iter::zip(&self.sizes, std::iter::zip(&self.strides, &other.strides))
                 .all(|(size, (stride, other))| *size == 1 || stride == other)

@@ -89,9 +89,9 @@ impl Plan {
             Scratch::new,
             |columns, number| {
                 let source = &small[number * self.small_group()..][..self.small_group()];
+                let start = target.at((number * each) as i64);
                 // SAFETY: the group lies in the slice, and no other thread has it.
-                let planes =
-                    unsafe { std::slice::from_raw_parts_mut(target.at((number * each) as i64), each) };
+                let planes = unsafe { std::slice::from_raw_parts_mut(start, each) };
                 let weight = self.weight_of(number, weight).transposed();
                 self.for_each_block(|rows| {
                     let width = rows.len() * self.sliding.row();
