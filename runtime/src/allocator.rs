@@ -16,6 +16,10 @@ mod live;
 #[cfg(all(loom, test))]
 pub(crate) mod live;
 mod machine;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod pages;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod slabs;
 mod system;
 
 use std::ptr::NonNull;
@@ -30,7 +34,6 @@ pub(crate) use classes::HEADROOM;
 use classes::{class_of, class_size};
 use live::count_live;
 pub use live::live_bytes;
-pub(crate) use system::prefer_huge_pages;
 pub use system::system_allocations;
 
 /// Alignment of every block in bytes: a cache line, and an AVX-512 register.
@@ -161,6 +164,20 @@ pub(crate) unsafe fn give_back(pointer: NonNull<u8>, bytes: usize) {
         initialize(pointer, class_size(class));
         keep_class(class, pointer);
     }
+}
+
+/// Asks for huge pages for memory of another origin, where they waste less than half of it. The system is free to refuse.
+///
+/// # Safety
+/// The memory has so many bytes.
+pub(crate) unsafe fn prefer_huge_pages(memory: NonNull<u8>, bytes: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        pages::prefer_huge_pages(memory, bytes);
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (memory, bytes);
 }
 
 /// Makes all bytes of memory initialised: values with padding, which kernels may store, leave their padding

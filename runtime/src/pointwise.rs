@@ -28,10 +28,10 @@ use crate::error::{Error, Result, ShapeText};
 use crate::layout::broadcasts;
 use crate::op::KernelCall;
 use crate::parallel::CHUNK;
-use crate::simd;
 use crate::tensor::Tensor;
 use blocks::Blocks;
 pub(crate) use blocks::map_any;
+use loops::RunOf;
 pub(crate) use loops::{Loop, Versions};
 use natural::{is_natural, natural, run_in_threads, run_natural};
 pub use rows::{Row, Rows, for_each_row};
@@ -247,20 +247,27 @@ macro_rules! row_versions {
             unsafe { $row(function, pointers, length) }
         }
 
-        const fn versions<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>() -> Versions {
-            match simd::versions_over::<(R, $($T,)*)>() {
-                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-                3 => Versions::of(oldest::<R, $($T,)* F>, avx2::<R, $($T,)* F>, avx512::<R, $($T,)* F>),
-                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-                2 => Versions::of(oldest::<R, $($T,)* F>, avx2::<R, $($T,)* F>, avx2::<R, $($T,)* F>),
-                _ => Versions::one(oldest::<R, $($T,)* F>),
+        const fn versions<const LIGHT: bool, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>() -> Versions {
+            let oldest: RunOf<F> = oldest::<R, $($T,)* F>;
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+            match crate::simd::versions_over::<(R, $($T,)*)>() {
+                3 => {
+                    let (avx2, avx512): (RunOf<F>, RunOf<F>) = (avx2::<R, $($T,)* F>, avx512::<R, $($T,)* F>);
+                    return Versions::of(oldest, avx2, avx512, if LIGHT { avx2 } else { avx512 });
+                }
+                2 => {
+                    let avx2: RunOf<F> = avx2::<R, $($T,)* F>;
+                    return Versions::of(oldest, avx2, avx2, avx2);
+                }
+                _ => {}
             }
+            Versions::one(oldest)
         }
     };
 }
 
 macro_rules! map {
-    ($(#[$doc:meta])* $name:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {
+    ($(#[$doc:meta])* $name:ident $light:ident $any:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {
         $(#[$doc])*
         ///
         /// # Errors
@@ -271,6 +278,29 @@ macro_rules! map {
         /// The function is copied to the loop, and so are numbers that it holds.
         #[inline]
         pub fn $name<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy + Sync>(
+            call: &KernelCall<'_>,
+            inputs: [usize; $count],
+            function: F,
+        ) -> Result<()> {
+            $any::<false, R, $($T,)* F>(call, inputs, function)
+        }
+
+        #[doc = concat!("As [`", stringify!($name), "`], of a function of so few instructions that its loop waits for memory, where")]
+        /// vectors of 64 bytes win nothing.
+        ///
+        /// # Errors
+        #[doc = concat!("As [`", stringify!($name), "`].")]
+        #[inline]
+        pub fn $light<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy + Sync>(
+            call: &KernelCall<'_>,
+            inputs: [usize; $count],
+            function: F,
+        ) -> Result<()> {
+            $any::<true, R, $($T,)* F>(call, inputs, function)
+        }
+
+        #[inline]
+        fn $any<const LIGHT: bool, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy + Sync>(
             call: &KernelCall<'_>,
             inputs: [usize; $count],
             function: F,
@@ -323,7 +353,7 @@ macro_rules! map {
                 }
             }
             // SAFETY: the loop of this function, over elements of these types.
-            let body = unsafe { Loop::new(&function, const { &versions::<R, $($T,)* F>() }) };
+            let body = unsafe { Loop::new(&function, const { &versions::<LIGHT, R, $($T,)* F>() }) };
             if const { Operands::of([R::DTYPE, $($T::DTYPE),*]).plain } {
                 run_loop(call, &inputs, types, body)
             } else {
@@ -340,25 +370,25 @@ const _: () = assert!(
 
 map! {
     /// Fills the output with a value a call.
-    map0, 0,
+    map0 map0_light map0_any, 0,
 }
 map! {
     /// Applies a function to each element of one tensor.
-    map1, 1, A a 1
+    map1 map1_light map1_any, 1, A a 1
 }
 map! {
     /// Applies a function to the elements of two tensors.
-    map2, 2, A a 1, B b 2
+    map2 map2_light map2_any, 2, A a 1, B b 2
 }
 map! {
     /// Applies a function to the elements of three tensors.
-    map3, 3, A a 1, B b 2, C c 3
+    map3 map3_light map3_any, 3, A a 1, B b 2, C c 3
 }
 map! {
     /// Applies a function to the elements of four tensors.
-    map4, 4, A a 1, B b 2, C c 3, D d 4
+    map4 map4_light map4_any, 4, A a 1, B b 2, C c 3, D d 4
 }
 map! {
     /// Applies a function to the elements of five tensors.
-    map5, 5, A a 1, B b 2, C c 3, D d 4, E e 5
+    map5 map5_light map5_any, 5, A a 1, B b 2, C c 3, D d 4, E e 5
 }

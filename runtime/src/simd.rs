@@ -60,11 +60,12 @@ pub(crate) const fn versions_over<T: Operands>() -> u8 {
     T::VERSIONS
 }
 
-/// The number of the version of a loop for this processor, from 1: for the oldest, with AVX2, with AVX-512.
+/// The number of the version of a loop for this processor: 0 with AVX-512 in two halves of 256 bits, 1 for the oldest, 2 with AVX2, 3
+/// with AVX-512.
 #[inline(always)]
 pub(crate) fn version() -> usize {
     #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-    return x86::level_number();
+    return x86::version();
     #[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
     return 1;
 }
@@ -169,13 +170,38 @@ mod x86 {
         }
     }
 
-    /// The [`level`] as a number.
+    /// The number of [`version`](super::version), or [`UNKNOWN`].
+    static VERSION: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+    const UNKNOWN: u8 = u8::MAX;
+
     #[inline(always)]
-    pub fn level_number() -> usize {
-        match usize::from(LEVEL.load(Ordering::Relaxed)) {
-            0 => detect() as usize,
-            known => known,
+    pub fn version() -> usize {
+        match VERSION.load(Ordering::Relaxed) {
+            UNKNOWN => detect_version(),
+            known => usize::from(known),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn detect_version() -> usize {
+        let version = match level() {
+            Level::Avx512 if std::env::var_os("OPSMITH_SIMD").is_none() && has_halves() => 0,
+            level => level as u8,
+        };
+        VERSION.store(version, Ordering::Relaxed);
+        usize::from(version)
+    }
+
+    /// Whether the processor, one with AVX-512, moves 64 bytes as two times 32: Zen 4.
+    fn has_halves() -> bool {
+        use std::arch::x86_64::__cpuid;
+        let vendor = __cpuid(0);
+        let signature = __cpuid(1).eax;
+        let family = (signature >> 8 & 0xF) + (signature >> 20 & 0xFF);
+        let text = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
+        text == b"AuthenticAMD" && family == 0x19
     }
 
     #[cold]

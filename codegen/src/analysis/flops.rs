@@ -4,7 +4,7 @@
 //! Arithmetic on numbers alone happens once a call and is not counted.
 
 use crate::model::expr::{Expr, ExprKind};
-use crate::model::{Kind, Op, Ty};
+use crate::model::{Kind, Op, Operation, Ty};
 
 /// Operations for one element of the result.
 pub fn of_element(expr: &Expr) -> u32 {
@@ -31,6 +31,20 @@ pub fn of_element(expr: &Expr) -> u32 {
         ExprKind::Convert(inner) => of_element(inner),
         _ => 0,
     }
+}
+
+/// Whether a loop over elements waits for memory on every processor: an expression of few instructions, without functions and
+/// divisions.
+pub fn is_light(expr: &Expr) -> bool {
+    const MOST: u32 = 3;
+    let mut slow = false;
+    expr.walk(&mut |part| {
+        slow |= matches!(
+            part.kind,
+            ExprKind::Function(..) | ExprKind::Binary(Operation::Div | Operation::Rem, ..)
+        );
+    });
+    !slow && of_element(expr) <= MOST
 }
 
 fn is_element(expr: &Expr) -> bool {

@@ -12,6 +12,7 @@ use crate::analysis::device_loops::depends_on_elements;
 use crate::analysis::elements::{
     is_bound, is_computed, is_element, is_mask, is_of_attributes, is_rounded, uniform_condition, with_branch,
 };
+use crate::analysis::flops::is_light;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Element, Kind, Op, Operation};
 
@@ -60,7 +61,10 @@ impl Loops<'_> {
         let value = emit.value(expr);
         let hoisted = emit.hoisted.statements();
         let positions = inputs.iter().map(|&index| parameter(&op.args[index]));
-        let map = format_ident!("map{}", inputs.len());
+        let map = match is_light(expr) {
+            true => format_ident!("map{}_light", inputs.len()),
+            false => format_ident!("map{}", inputs.len()),
+        };
         let params = inputs.iter().map(|&index| {
             let name = parameter(&op.args[index]);
             let ty = element_type(op.args[index].element);

@@ -75,17 +75,25 @@ fn process_cache() -> MutexGuard<'static, Cache<CLASSES>> {
     PROCESS_CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock on the process's cache.
+/// The locks on the process's cache and on what it takes blocks from.
 #[cfg(all(target_os = "linux", not(loom)))]
-pub struct HeldCache(
-    #[expect(dead_code, reason = "held as long as the value lives")] MutexGuard<'static, Cache<CLASSES>>,
-);
+pub struct HeldCache {
+    #[expect(dead_code, reason = "held as long as the value lives")]
+    cache: MutexGuard<'static, Cache<CLASSES>>,
+    #[cfg(not(miri))]
+    #[expect(dead_code, reason = "held as long as the value lives")]
+    slabs: super::slabs::HeldSlabs,
+}
 
 #[cfg(all(target_os = "linux", not(loom)))]
 impl HeldCache {
-    /// Waits for the lock.
+    /// Waits for the locks.
     pub fn lock() -> HeldCache {
-        HeldCache(process_cache())
+        HeldCache {
+            cache: process_cache(),
+            #[cfg(not(miri))]
+            slabs: super::slabs::HeldSlabs::lock(),
+        }
     }
 }
 

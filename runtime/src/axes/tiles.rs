@@ -76,6 +76,7 @@ impl<const N: usize> Tiles<N> {
             return Tiles::none();
         }
         let Some(across) = transposed(&axes, sizes).filter(|_| area as i64 >= COLUMNS) else {
+            let area = area.max(unmoved_area(axes.last(), sizes));
             return Tiles::of_rows(axes, area);
         };
         let mut rows = axes.remove(across);
@@ -145,12 +146,20 @@ fn has_no_elements<const N: usize>(axes: &[Axis<N>]) -> bool {
     axes.iter().any(|axis| axis.size == 0)
 }
 
+/// Most elements of a tile of which no operand is moved to a block, and so as many as one call has some work with: those of rows
+/// whose elements are neighbours, or one.
+fn unmoved_area<const N: usize>(row: Option<&Axis<N>>, sizes: [usize; N]) -> usize {
+    let moved = |(step, size): (i64, usize)| step != 0 && step != size as i64;
+    let any = row.is_none_or(|row| std::iter::zip(row.steps, sizes).any(moved));
+    if any { 0 } else { LONGEST as usize / 2 }
+}
+
 /// Cache lines that are multiples of so many bytes apart share few places of a cache. Others stay in it from one row to the
 /// next, if they are not more than [`MANY`], and rows are faster than tiles.
 const ALIASING: i64 = 512;
 
-/// Cache lines that are half of a second cache.
-const MANY: i64 = 4096;
+/// Cache lines that are half of a first cache.
+const MANY: i64 = 256;
 
 /// The axis, besides the last, along which an operand has its neighbours that has them elsewhere along the last, in too many
 /// cache lines for a cache.
@@ -219,7 +228,8 @@ mod tests {
                 expected.sort_unstable();
                 assert_eq!(all, expected);
                 tiles.for_each(0..tiles.count(), |tile| {
-                    assert!(tile.rows.size == 1 || tile.rows.size * tile.row.size <= 2048);
+                    let moved = tile.row.steps.iter().any(|step| ![0, 4].contains(step));
+                    assert!(!moved || tile.rows.size == 1 || tile.rows.size * tile.row.size <= 2048);
                 });
             }
         }

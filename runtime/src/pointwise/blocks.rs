@@ -51,26 +51,48 @@ impl<const N: usize> Blocks<N> {
     ///
     /// # Safety
     /// The elements of the rows are valid for reads, those of the first operand for writes; they have no other writer. An
-    /// operand that shares memory with the first has the same elements.
+    /// operand that shares memory with the first has the same elements. If neighbours of an operand are of different rows, they are at
+    /// most [`area`](Self::area).
     #[inline]
     pub unsafe fn run(&self, rows: &Rows<'_>, body: Loop<'_>) {
         let copies = self.copies(&rows.first);
+        // SAFETY: the caller's promises.
+        unsafe {
+            if copies.contains(&true) && (0..N).any(|index| self.is_transposed(index, rows)) {
+                self.run_tile(rows, body);
+            } else {
+                self.run_rows(rows, copies, body);
+            }
+        }
+    }
+
+    /// As [`run`](Self::run), row by row.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    #[inline]
+    unsafe fn run_rows(&self, rows: &Rows<'_>, copies: [bool; N], body: Loop<'_>) {
         // SAFETY: the caller's promises; without copies, the rows are as the loop wants them.
         unsafe {
             if !copies.contains(&true) {
                 let mut pointers = *rows.first.pointers;
                 for _ in 0..rows.count {
                     body.run(&pointers, rows.first.length);
-                    for (pointer, step) in pointers.iter_mut().zip(rows.steps).take(N) {
-                        *pointer = pointer.wrapping_offset(*step);
-                    }
+                    rows.advance::<N>(&mut pointers);
                 }
-            } else if rows.count == 1 {
-                self.run_copied(&rows.first, copies, body);
+            } else if (0..N).all(|index| !copies[index] || index > 0 && rows.first.strides[index] == 0) {
+                self.run_repeated(rows, copies, body);
             } else {
-                self.run_tile(rows, body);
+                rows.for_each(|row| self.run_copied(&row, copies, body));
             }
         }
+    }
+
+    /// Whether neighbours of an operand are of different rows.
+    #[inline]
+    fn is_transposed(&self, index: usize, rows: &Rows<'_>) -> bool {
+        let (unit, step) = (self.slots[index].dtype.size() as isize, rows.first.strides[index]);
+        rows.count > 1 && rows.first.length > 1 && rows.steps[index] == unit && step != unit && step != 0
     }
 
     /// Runs a loop over rows of a tile: operands whose neighbours are of different rows are transposed.
@@ -80,10 +102,7 @@ impl<const N: usize> Blocks<N> {
     #[inline(never)]
     unsafe fn run_tile(&self, rows: &Rows<'_>, body: Loop<'_>) {
         let blocks: [Block<TILE_BYTES>; TRANSPOSED] = [const { Block::new() }; TRANSPOSED];
-        let transposed = (0..N).filter(|&index| {
-            let (unit, step) = (self.slots[index].dtype.size() as isize, rows.first.strides[index]);
-            rows.steps[index] == unit && step != unit && step != 0 && rows.first.length > 1
-        });
+        let transposed = (0..N).filter(|&index| self.is_transposed(index, rows));
         let (mut pointers, mut strides, mut steps) = (*rows.first.pointers, *rows.first.strides, *rows.steps);
         // In blocks, elements have the loop's types and rows follow each other.
         let mut slots = self.slots;
@@ -100,11 +119,8 @@ impl<const N: usize> Blocks<N> {
         let first = Row { pointers: &pointers, strides: &strides, ..rows.first };
         let moved = Blocks { slots, length: self.length };
         let copies = moved.copies(&first);
-        let any = copies.contains(&true);
         // SAFETY: the rows are those of the operands or of their blocks.
-        Rows { first, count: rows.count, steps: &steps }.for_each(|row| unsafe {
-            if any { moved.run_copied(&row, copies, body) } else { body.run(row.pointers, row.length) }
-        });
+        unsafe { moved.run_rows(&Rows { first, count: rows.count, steps: &steps }, copies, body) };
         if pointers[0] != rows.first.pointers[0] {
             let (to, step) = (rows.first.pointers[0], rows.first.strides[0]);
             // SAFETY: the loop wrote as many elements into the block, and those of the rows are valid for writes.
@@ -125,40 +141,44 @@ impl<const N: usize> Blocks<N> {
         })
     }
 
-    /// As [`run_copied`](Self::run_copied), of copied operands that are one element each: a short block serves the whole row.
+    /// Runs a loop over rows of which all copied operands are one element in a row: a short block of it serves the whole row.
     ///
     /// # Safety
     /// As [`run`](Self::run).
-    #[inline(always)]
-    unsafe fn run_repeated(
-        &self,
-        row: &Row<'_>,
-        copies: [bool; N],
-        blocks: &[Block<BLOCK>; N],
-        body: Loop<'_>,
-    ) {
-        let most = (self.length / REPEATED).min(row.length);
-        let (mut pointers, mut steps) = (*row.pointers, [0; N]);
-        for (index, block) in blocks.iter().enumerate() {
-            if copies[index] {
-                // SAFETY: the element is valid for reads, and the block has room for so many of the loop's type.
-                unsafe { load(self.slots[index], row.pointers[index], 0, block.pointer(), most) };
-                pointers[index] = block.pointer();
-            } else {
-                steps[index] = row.strides[index] * most as isize;
-            }
+    #[inline(never)]
+    unsafe fn run_repeated(&self, rows: &Rows<'_>, copies: [bool; N], body: Loop<'_>) {
+        let blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
+        let length = rows.first.length;
+        let most = (self.length / REPEATED).min(length);
+        let mut steps = [0; N];
+        for index in (0..N).filter(|index| !copies[*index]) {
+            steps[index] = rows.first.strides[index] * most as isize;
         }
-        let mut left = row.length;
-        loop {
-            // SAFETY: the elements lie in the row or in blocks, as the loop wants them.
-            unsafe { body.run(&pointers, most.min(left)) };
-            if left <= most {
-                return;
+        let mut starts = *rows.first.pointers;
+        for row in 0..rows.count {
+            let mut pointers = starts;
+            for index in (1..N).filter(|index| copies[*index]) {
+                let block = blocks[index].pointer();
+                pointers[index] = block;
+                // One element of all rows is in its block already.
+                if row == 0 || rows.steps[index] != 0 {
+                    // SAFETY: the element is valid for reads, and the block has room for so many of the loop's type.
+                    unsafe { load(self.slots[index], starts[index], 0, block, most) };
+                }
             }
-            left -= most;
-            for (pointer, step) in pointers.iter_mut().zip(steps) {
-                *pointer = pointer.wrapping_offset(step);
+            let mut left = length;
+            loop {
+                // SAFETY: the elements lie in the row or in blocks, as the loop wants them.
+                unsafe { body.run(&pointers, most.min(left)) };
+                if left <= most {
+                    break;
+                }
+                left -= most;
+                for (pointer, step) in pointers.iter_mut().zip(steps) {
+                    *pointer = pointer.wrapping_offset(step);
+                }
             }
+            rows.advance::<N>(&mut starts);
         }
     }
 
@@ -169,10 +189,6 @@ impl<const N: usize> Blocks<N> {
     unsafe fn run_copied(&self, row: &Row<'_>, copies: [bool; N], body: Loop<'_>) {
         let blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
         let mut pointers = *row.pointers;
-        if (0..N).all(|index| !copies[index] || index > 0 && row.strides[index] == 0) {
-            // SAFETY: the caller's promise.
-            return unsafe { self.run_repeated(row, copies, &blocks, body) };
-        }
         let mut start = 0;
         while start < row.length {
             let length = self.length.min(row.length - start);

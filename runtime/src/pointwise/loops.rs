@@ -32,19 +32,18 @@ pub(crate) type RunOf<F> = unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize);
 pub(crate) struct Versions([Run; 4]);
 
 impl Versions {
-    /// The versions for the oldest processor, for AVX2 and for AVX-512.
-    pub const fn of<F>(oldest: RunOf<F>, avx2: RunOf<F>, avx512: RunOf<F>) -> Versions {
+    /// The versions for the oldest processor, for AVX2, for AVX-512, and for AVX-512 in halves.
+    pub const fn of<F>(oldest: RunOf<F>, avx2: RunOf<F>, avx512: RunOf<F>, halves: RunOf<F>) -> Versions {
         const fn erased<F>(run: RunOf<F>) -> Run {
             // SAFETY: a reference is passed as a pointer is, and [`Loop::run`] passes one to this function.
             unsafe { std::mem::transmute::<RunOf<F>, Run>(run) }
         }
-        let oldest = erased(oldest);
-        Versions([oldest, oldest, erased(avx2), erased(avx512)])
+        Versions([erased(halves), erased(oldest), erased(avx2), erased(avx512)])
     }
 
     /// A loop that is compiled once, or chooses for itself.
     pub const fn one<F>(run: RunOf<F>) -> Versions {
-        Versions::of(run, run, run)
+        Versions::of(run, run, run, run)
     }
 }
 

@@ -45,6 +45,14 @@ impl Rows<'_> {
             body(Row { pointers: &pointers, ..self.first });
         }
     }
+
+    /// Moves the addresses of N operands from a row to the next.
+    #[inline(always)]
+    pub(super) fn advance<const N: usize>(&self, pointers: &mut [*mut u8; MAX_OPERANDS]) {
+        for (pointer, step) in pointers.iter_mut().zip(self.steps).take(N) {
+            *pointer = pointer.wrapping_offset(*step);
+        }
+    }
 }
 
 /// Calls `body` for rows that together cover every element of the first operand, the others

@@ -22,7 +22,7 @@ rt::pointwise_kernels! {
     fn kernel(call: &KernelCall<'_>, [self_, other, alpha]: Arguments<'_>) -> T {
         let alpha = alpha.scalar();
         let alpha_element = C::from_scalar(alpha);
-        pointwise::map2(
+        pointwise::map2_light(
             call,
             [self_.position, other.position],
             #[inline(always)]
@@ -40,7 +40,7 @@ rt::pointwise_kernels! {
     fn kernel(call: &KernelCall<'_>, [self_, other, alpha]: Arguments<'_>) -> T {
         let (other, alpha) = (other.scalar(), alpha.scalar());
         let alpha_times_other = C::from_scalar(alpha * other);
-        pointwise::map1(
+        pointwise::map1_light(
             call,
             [self_.position],
             #[inline(always)]
