@@ -28,9 +28,11 @@ use crate::error::{Error, Result, ShapeText};
 use crate::layout::broadcasts;
 use crate::op::KernelCall;
 use crate::parallel::CHUNK;
+use crate::simd;
 use crate::tensor::Tensor;
 use blocks::Blocks;
 pub(crate) use blocks::map_any;
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 use loops::RunOf;
 pub(crate) use loops::{Loop, Versions};
 use natural::{is_natural, natural, run_in_threads, run_natural};
@@ -248,20 +250,19 @@ macro_rules! row_versions {
         }
 
         const fn versions<const LIGHT: bool, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>() -> Versions {
-            let oldest: RunOf<F> = oldest::<R, $($T,)* F>;
-            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-            match crate::simd::versions_over::<(R, $($T,)*)>() {
+            match simd::versions_over::<(R, $($T,)*)>() {
+                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
                 3 => {
                     let (avx2, avx512): (RunOf<F>, RunOf<F>) = (avx2::<R, $($T,)* F>, avx512::<R, $($T,)* F>);
-                    return Versions::of(oldest, avx2, avx512, if LIGHT { avx2 } else { avx512 });
+                    Versions::of(oldest::<R, $($T,)* F>, avx2, avx512, if LIGHT { avx2 } else { avx512 })
                 }
+                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
                 2 => {
                     let avx2: RunOf<F> = avx2::<R, $($T,)* F>;
-                    return Versions::of(oldest, avx2, avx2, avx2);
+                    Versions::of(oldest::<R, $($T,)* F>, avx2, avx2, avx2)
                 }
-                _ => {}
+                _ => Versions::one(oldest::<R, $($T,)* F>),
             }
-            Versions::one(oldest)
         }
     };
 }
