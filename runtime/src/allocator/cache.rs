@@ -75,7 +75,7 @@ fn process_cache() -> MutexGuard<'static, Cache<CLASSES>> {
     PROCESS_CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The locks on the process's cache and on what it takes blocks from.
+/// The locks on the process's cache and on the slabs of its blocks.
 #[cfg(all(target_os = "linux", not(loom)))]
 pub struct HeldCache {
     #[expect(dead_code, reason = "held as long as the value lives")]

@@ -1,7 +1,7 @@
 //! Blocks of less than a huge page, several in one.
 //!
 //! In: sizes. Out: zeroed blocks, one after the other in slabs of huge pages. A slab goes back to the system with the last of its
-//! blocks; a block that is given back earlier is not carved again, since caches keep what is used again.
+//! blocks; a block that is given back earlier is not carved again, since caches keep blocks for that.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,10 +34,12 @@ unsafe impl Send for Current {}
 static CURRENT: Mutex<Current> = Mutex::new(Current { slab: None, taken: 0 });
 
 /// The lock on the slabs.
+#[cfg(not(loom))]
 pub struct HeldSlabs(
     #[expect(dead_code, reason = "held as long as the value lives")] MutexGuard<'static, Current>,
 );
 
+#[cfg(not(loom))]
 impl HeldSlabs {
     /// Waits for the lock.
     pub fn lock() -> HeldSlabs {

@@ -247,20 +247,32 @@ impl<C: Real> Rows<C> {
                     let dy = computed(&grads[self.range(number)], &mut dy);
                     let x = computed(&elements[self.range(number)], &mut x);
                     let statistics = statistics(number, x);
-                    if of_factors {
-                        // SAFETY: each chunk has sums, and one thread.
-                        let sums = unsafe {
-                            [self.row_at(&of_weight, number / CHUNK), self.row_at(&of_bias, number / CHUNK)]
-                        };
-                        add_to_factors(dy, x, statistics, sums);
+                    // SAFETY: each chunk has sums, and one thread.
+                    let sums = || unsafe {
+                        [self.row_at(&of_weight, number / CHUNK), self.row_at(&of_bias, number / CHUNK)]
+                    };
+                    if !of_input {
+                        if of_factors {
+                            add_to_factors(dy, x, statistics, sums());
+                        }
+                        continue;
                     }
-                    if of_input {
-                        // SAFETY: the row lies in the gradient, and no other thread has it.
-                        let out = unsafe { self.row_at(&target, number) };
-                        with_computed(out, &mut gradient_row, |out| {
-                            gradient::<CENTRED, C>(dy, x, &self.weight, statistics, out);
-                        });
-                    }
+                    // SAFETY: the row lies in the gradient, and no other thread has it.
+                    let out = unsafe { self.row_at(&target, number) };
+                    with_computed(out, &mut gradient_row, |out| {
+                        if of_factors {
+                            gradient::<CENTRED, true, C>(dy, x, &self.weight, statistics, out, sums());
+                        } else {
+                            gradient::<CENTRED, false, C>(
+                                dy,
+                                x,
+                                &self.weight,
+                                statistics,
+                                out,
+                                Default::default(),
+                            );
+                        }
+                    });
                 }
             });
         })?;

@@ -95,14 +95,15 @@ pub(super) fn add_to_factors<C: Real>(
 }
 
 /// Writes the gradient of a row: `dy * weight` less its parts along the row's mean and along the row itself, which
-/// have no effect, times `rstd`.
+/// have no effect, times `rstd`. With `FACTORS`, adds as [`add_to_factors`] does; without, `sums` are empty.
 #[inline(never)]
-pub(super) fn gradient<const CENTRED: bool, C: Real>(
+pub(super) fn gradient<const CENTRED: bool, const FACTORS: bool, C: Real>(
     dy: &[C],
     row: &[C],
     weight: &[C],
     statistics: Statistics<C>,
     out: &mut [C],
+    [of_weight, of_bias]: [&mut [C]; 2],
 ) {
     widest(
         #[inline(always)]
@@ -115,11 +116,17 @@ pub(super) fn gradient<const CENTRED: bool, C: Real>(
             });
             let (of_mean, of_row) = (Arithmetic::div(of_mean, count), Arithmetic::div(of_row, count));
             let (dy, weight, out) = (&dy[..length], &weight[..length], &mut out[..length]);
+            let summed = if FACTORS { length } else { 0 };
+            let (of_weight, of_bias) = (&mut of_weight[..summed], &mut of_bias[..summed]);
             for index in 0..length {
+                let normal = statistics.normal(row[index]);
                 let scaled = Arithmetic::mul(dy[index], weight[index]);
-                let along_row = Arithmetic::mul(statistics.normal(row[index]), of_row);
-                let rest = Arithmetic::sub(scaled, Arithmetic::add(of_mean, along_row));
+                let rest = Arithmetic::sub(scaled, Arithmetic::add(of_mean, Arithmetic::mul(normal, of_row)));
                 out[index] = Arithmetic::mul(statistics.rstd, rest);
+                if FACTORS {
+                    of_weight[index] = Arithmetic::add(of_weight[index], Arithmetic::mul(dy[index], normal));
+                    of_bias[index] = Arithmetic::add(of_bias[index], dy[index]);
+                }
             }
         },
     );
