@@ -29,7 +29,7 @@ pub fn map(bytes: usize, alignment: usize) -> Option<NonNull<u8>> {
         return None;
     }
     let before = start.cast::<u8>().align_offset(alignment);
-    // SAFETY: the range lies in the mapping, which is by the alignment longer than its memory; nothing uses what is unmapped. The
+    // SAFETY: the range lies in the mapping, which is by the alignment longer than its memory; nothing uses the rest. The
     // advice changes no content.
     unsafe {
         let memory = NonNull::new(start.cast::<u8>().add(before))?;
