@@ -7,11 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::ALIGNMENT;
-#[cfg(all(target_os = "linux", not(miri)))]
-use super::classes::SMALL_CLASSES;
-use super::classes::class_size;
-#[cfg(all(target_os = "linux", not(miri)))]
-use super::{pages, slabs};
+use super::classes::{SMALL_CLASSES, class_size};
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
@@ -20,60 +16,67 @@ pub fn system_allocations() -> usize {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-/// Where the blocks of a class lie.
-enum Place {
-    /// Anywhere.
-    Heap(Layout),
-    /// In a slab, beside others.
-    #[cfg(all(target_os = "linux", not(miri)))]
-    Slab,
-    /// In pages of their own.
-    #[cfg(all(target_os = "linux", not(miri)))]
-    Pages,
-}
-
 /// Smallest block of a slab, of which its alignment takes an eighth at most.
 #[cfg(all(target_os = "linux", not(miri)))]
 const SLAB_FROM: usize = 32 << 10;
 
-impl Place {
-    fn of(class: usize) -> Place {
-        let bytes = class_size(class);
-        #[cfg(all(target_os = "linux", not(miri)))]
-        if bytes >= SLAB_FROM {
-            return if class < SMALL_CLASSES { Place::Slab } else { Place::Pages };
-        }
-        Place::Heap(Layout::from_size_align(bytes, ALIGNMENT).expect("class sizes are below isize::MAX"))
-    }
+/// Whether blocks of a class share slabs.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn is_in_slab(class: usize) -> bool {
+    class < SMALL_CLASSES && class_size(class) >= SLAB_FROM
 }
 
 /// A block of zeros of a class; `None` if the system has none.
 #[cold]
 pub fn allocate(class: usize) -> Option<NonNull<u8>> {
     ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-    match Place::of(class) {
-        // SAFETY: the layout's size is at least 64.
-        Place::Heap(layout) => NonNull::new(unsafe { alloc_zeroed(layout) }),
-        #[cfg(all(target_os = "linux", not(miri)))]
-        Place::Slab => slabs::carve(class_size(class)),
-        #[cfg(all(target_os = "linux", not(miri)))]
-        Place::Pages => pages::map(class_size(class), pages::HUGE_PAGE),
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if is_in_slab(class) {
+        return super::slabs::carve(class_size(class));
+    }
+    // SAFETY: the layout's size is at least 64.
+    let start = NonNull::new(unsafe { alloc_zeroed(block_layout(class)) })?;
+    if class < SMALL_CLASSES {
+        return Some(start);
+    }
+    let distance = ALIGNMENT - start.addr().get() % ALIGNMENT;
+    // SAFETY: the layout has room before the block for the distance, at most `ALIGNMENT`; the distance is a multiple of
+    // `SYSTEM_ALIGNMENT`, so the gap holds a `usize`.
+    unsafe {
+        let pointer = start.add(distance);
+        pointer.cast::<usize>().sub(1).write(distance);
+        super::prefer_huge_pages(pointer, class_size(class));
+        Some(pointer)
     }
 }
 
 /// Gives a block back to the system.
 #[cold]
 pub fn release(pointer: NonNull<u8>, class: usize) {
-    // SAFETY: blocks of a class all come from its place, with the class's size.
-    unsafe {
-        match Place::of(class) {
-            Place::Heap(layout) => dealloc(pointer.as_ptr(), layout),
-            #[cfg(all(target_os = "linux", not(miri)))]
-            Place::Slab => slabs::give_back(pointer),
-            #[cfg(all(target_os = "linux", not(miri)))]
-            Place::Pages => pages::unmap(pointer, class_size(class)),
-        }
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if is_in_slab(class) {
+        // SAFETY: the block is one of a class whose blocks are carved.
+        return unsafe { super::slabs::give_back(pointer) };
     }
+    // SAFETY: blocks of a class are allocated with the class's layout; a large block is preceded by its distance from
+    // the start of the allocation.
+    unsafe {
+        let distance = if class < SMALL_CLASSES { 0 } else { pointer.cast::<usize>().sub(1).read() };
+        dealloc(pointer.sub(distance).as_ptr(), block_layout(class));
+    }
+}
+
+/// The alignment that the system provides by default.
+const SYSTEM_ALIGNMENT: usize = 2 * size_of::<usize>();
+
+/// The allocation to request from the system for a class. The system has large blocks of zeros ready, but only with its
+/// own alignment: with a larger one it zeroes them by writing, which takes as long as a fast kernel.
+fn block_layout(class: usize) -> Layout {
+    let layout = match class {
+        ..SMALL_CLASSES => Layout::from_size_align(class_size(class), ALIGNMENT),
+        _ => Layout::from_size_align(class_size(class) + ALIGNMENT, SYSTEM_ALIGNMENT),
+    };
+    layout.expect("class sizes are below isize::MAX")
 }
 
 #[cfg(test)]
