@@ -8,19 +8,9 @@ use std::ptr::NonNull;
 /// The size of a huge page.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// Multiple of the sizes of pages that systems have.
-const PAGE: usize = 64 << 10;
-
-/// Bytes of the memory that is mapped for so many: a huge page at the end is used at least by half.
-pub const fn mapped_bytes(bytes: usize) -> usize {
-    let rest = bytes % HUGE_PAGE;
-    if rest >= HUGE_PAGE / 2 { bytes - rest + HUGE_PAGE } else { bytes.next_multiple_of(PAGE) }
-}
-
-/// Zeroed memory for so many bytes, at a multiple of `alignment`, itself one of [`HUGE_PAGE`]; `None` if the system has none.
+/// Zeroed memory for so many bytes, at a multiple of `alignment`, both multiples of [`HUGE_PAGE`]; `None` if the system has none.
 pub fn map(bytes: usize, alignment: usize) -> Option<NonNull<u8>> {
-    let mapped = mapped_bytes(bytes);
-    let (length, protection) = (mapped.checked_add(alignment)?, libc::PROT_READ | libc::PROT_WRITE);
+    let (length, protection) = (bytes.checked_add(alignment)?, libc::PROT_READ | libc::PROT_WRITE);
     // SAFETY: a new mapping, at an address of the system's choice, has no other user.
     let start = unsafe {
         libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
@@ -36,8 +26,8 @@ pub fn map(bytes: usize, alignment: usize) -> Option<NonNull<u8>> {
         if before > 0 {
             libc::munmap(start, before);
         }
-        libc::munmap(memory.add(mapped).as_ptr().cast(), alignment - before);
-        libc::madvise(memory.as_ptr().cast(), mapped / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE);
+        libc::munmap(memory.add(bytes).as_ptr().cast(), alignment - before);
+        libc::madvise(memory.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
         Some(memory)
     }
 }
@@ -48,7 +38,7 @@ pub fn map(bytes: usize, alignment: usize) -> Option<NonNull<u8>> {
 /// It came from [`map`] for so many bytes, and is not used any more.
 pub unsafe fn unmap(memory: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise.
-    unsafe { libc::munmap(memory.as_ptr().cast(), mapped_bytes(bytes)) };
+    unsafe { libc::munmap(memory.as_ptr().cast(), bytes) };
 }
 
 /// Asks for huge pages for memory of another origin, if they waste less than half of it.
@@ -70,26 +60,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_begins_at_a_huge_page_and_ends_at_one_that_is_used_by_half() {
-        for (bytes, mapped) in [
-            (1, PAGE),
-            (PAGE + 1, 2 * PAGE),
-            (HUGE_PAGE / 2 - 1, HUGE_PAGE / 2),
-            (HUGE_PAGE / 2, HUGE_PAGE),
-            (HUGE_PAGE + 64, HUGE_PAGE + PAGE),
-            (5 * HUGE_PAGE / 2 + 64, 3 * HUGE_PAGE),
-        ] {
-            assert_eq!(mapped_bytes(bytes), mapped);
-            let memory = map(bytes, 2 * HUGE_PAGE).unwrap();
-            assert_eq!(memory.addr().get() % (2 * HUGE_PAGE), 0);
-            // SAFETY: the mapping has so many bytes, which nothing else uses.
-            unsafe {
-                let all = std::slice::from_raw_parts_mut(memory.as_ptr(), mapped);
-                assert!(all.iter().all(|byte| *byte == 0));
-                all.fill(1);
-                unmap(memory, bytes);
-            }
+    fn memory_begins_at_its_alignment_and_is_zeroed() {
+        let bytes = 3 * HUGE_PAGE;
+        let memory = map(bytes, 2 * HUGE_PAGE).unwrap();
+        assert_eq!(memory.addr().get() % (2 * HUGE_PAGE), 0);
+        // SAFETY: the mapping has so many bytes, which nothing else uses.
+        unsafe {
+            let all = std::slice::from_raw_parts_mut(memory.as_ptr(), bytes);
+            assert!(all.iter().all(|byte| *byte == 0));
+            all.fill(1);
+            unmap(memory, bytes);
         }
-        assert_eq!(map(usize::MAX / 2, HUGE_PAGE), None);
+        assert_eq!(map(usize::MAX / HUGE_PAGE * HUGE_PAGE, HUGE_PAGE), None);
     }
 }

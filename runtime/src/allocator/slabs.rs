@@ -56,15 +56,12 @@ pub fn carve(bytes: usize) -> Option<NonNull<u8>> {
     let mut current = current();
     let slab = match current.slab {
         Some(slab) if current.taken + bytes <= SLAB => slab,
-        before => {
+        // An earlier slab has blocks, and goes with the last of them.
+        _ => {
             let slab = map(SLAB, SLAB)?.cast::<Header>();
             // SAFETY: the slab is larger than a header, and the lock is held.
             unsafe { slab.write(Header { live: 0 }) };
             *current = Current { slab: Some(slab), taken: BLOCK_ALIGNMENT };
-            if let Some(before) = before {
-                // SAFETY: the slab was the current one, and the lock is held.
-                unsafe { release_if_empty(before) };
-            }
             slab
         }
     };
@@ -90,24 +87,12 @@ pub unsafe fn give_back(block: NonNull<u8>) {
     // SAFETY: the block lies in a slab, at whose beginning is its header, read and written with the lock held.
     unsafe {
         (*slab.as_ptr()).live -= 1;
-        if current.slab != Some(slab) {
-            release_if_empty(slab);
-        } else if (*slab.as_ptr()).live == 0 {
-            current.slab = None;
-            release_if_empty(slab);
+        if (*slab.as_ptr()).live == 0 {
+            if current.slab == Some(slab) {
+                current.slab = None;
+            }
+            unmap(slab.cast(), SLAB);
         }
-    }
-}
-
-/// Unmaps a slab without blocks.
-///
-/// # Safety
-/// The lock is held, and no block is carved from the slab.
-unsafe fn release_if_empty(slab: NonNull<Header>) {
-    // SAFETY: the lock is held.
-    if unsafe { slab.read() }.live == 0 {
-        // SAFETY: it has no blocks, and none is carved from it.
-        unsafe { unmap(slab.cast(), SLAB) };
     }
 }
 
