@@ -20,6 +20,14 @@ pub(in crate::cpu) const DEPTH: usize = 768;
 /// Lines of fewer elements are not worth a transposition.
 const SHORT: usize = 16;
 
+/// Steps of the inner dimension that all panels are filled for, one after the other. A panel alone would read a few neighbours of
+/// each step, most often in a page of its own and at one place of the caches: with more steps than these hold, each cache line is
+/// read again for each panel that has a part of it.
+const STEPS: usize = 8;
+
+/// Lines that are transposed together: the processor reads so many ahead.
+const LINES: usize = 8;
+
 /// How much of an inner dimension is in a panel: equal parts of at most [`DEPTH`].
 pub(in crate::cpu) fn depth(inner: usize) -> usize {
     inner.div_ceil(inner.div_ceil(DEPTH).max(1)).max(1)
@@ -152,24 +160,33 @@ impl<T: Copy> Lines<T> {
     unsafe fn pack(&self, width: usize, pack: Pack<T>, steps: [i64; 2], target: *mut T, panel: usize) {
         let Lines { data, count, length, line, step } = *self;
         if step != 1 || line == 1 || length < SHORT {
-            let (source, [first, second]) = (Ptr(data.cast_mut()), steps.map(|step| step as isize));
-            // SAFETY: the caller's promise.
-            return unsafe { pack(count, length, Ptr(target), source, first, second, panel) };
+            for start in (0..length).step_by(STEPS) {
+                let source = Ptr(data.wrapping_offset(start as isize * step as isize).cast_mut());
+                let [first, second] = steps.map(|step| step as isize);
+                let target = Ptr(target.wrapping_add(start * width));
+                // SAFETY: the caller's promise.
+                unsafe { pack(count, STEPS.min(length - start), target, source, first, second, panel) };
+            }
+            return;
         }
         let size = size_of::<T>() as i64;
         for (number, first) in (0..count).step_by(width).enumerate() {
-            let lines = width.min(count - first);
             let to = target.wrapping_add(number * panel);
-            let from = data.wrapping_offset(first as isize * line as isize);
-            let along = Axis { size: length as i64, steps: [width as i64 * size, size] };
-            let across = Axis { size: lines as i64, steps: [size, line * size] };
-            let axes = [along, across].into_iter().filter(|axis| axis.size != 1).collect();
-            // SAFETY: the caller's promise; a floating-point number of zero bytes is zero.
-            unsafe {
-                if lines < width {
-                    to.write_bytes(0, length * width);
+            let lines = width.min(count - first);
+            if lines < width {
+                // SAFETY: the target has room for whole panels; a floating-point number of zero bytes is zero.
+                unsafe { to.write_bytes(0, length * width) };
+            }
+            for line_of_panel in (0..lines).step_by(LINES) {
+                let from = data.wrapping_offset((first + line_of_panel) as isize * line as isize);
+                let along = Axis { size: length as i64, steps: [width as i64 * size, size] };
+                let across =
+                    Axis { size: LINES.min(lines - line_of_panel) as i64, steps: [size, line * size] };
+                let axes = [along, across].into_iter().filter(|axis| axis.size != 1).collect();
+                // SAFETY: the caller's promise.
+                unsafe {
+                    copy_elements(axes, size_of::<T>(), to.wrapping_add(line_of_panel).cast(), from.cast());
                 }
-                copy_elements(axes, size_of::<T>(), to.cast(), from.cast());
             }
         }
     }
