@@ -32,9 +32,8 @@ use crate::simd;
 use crate::tensor::Tensor;
 use blocks::Blocks;
 pub(crate) use blocks::map_any;
-#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-use loops::RunOf;
 pub(crate) use loops::{Loop, Versions};
+use loops::{Repeating, RunOf};
 use natural::{is_natural, natural, run_in_threads, run_natural};
 pub use rows::{Row, Rows, for_each_row};
 pub(crate) use rows::{Visit, for_each_rows};
@@ -211,58 +210,74 @@ pub unsafe fn map_untyped<F: Fn(&[*mut u8; MAX_OPERANDS], usize) + Sync>(
 
 /// A function `versions` with the versions of a loop for the processors that it is compiled for.
 macro_rules! row_versions {
-    ($row:ident, [$($T:ident)*]) => {
+    ($row:ident, $count:literal, [$($T:ident)*]) => {
         /// # Safety
         /// As [`Loop::run`].
-        unsafe fn oldest<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
+        unsafe fn oldest<const REPEATED: usize, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
             function: &F,
             pointers: &[*mut u8; MAX_OPERANDS],
             length: usize,
         ) {
             // SAFETY: the caller's promise.
-            unsafe { $row(function, pointers, length) }
+            unsafe { $row::<REPEATED, R, $($T,)* F>(function, pointers, length) }
         }
 
         /// # Safety
         /// As [`Loop::run`], on a processor with these instructions.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn avx2<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
+        unsafe fn avx2<const REPEATED: usize, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
             function: &F,
             pointers: &[*mut u8; MAX_OPERANDS],
             length: usize,
         ) {
             // SAFETY: the caller's promise.
-            unsafe { $row(function, pointers, length) }
+            unsafe { $row::<REPEATED, R, $($T,)* F>(function, pointers, length) }
         }
 
         /// # Safety
         /// As [`Loop::run`], on a processor with these instructions.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-        unsafe fn avx512<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
+        unsafe fn avx512<const REPEATED: usize, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
             function: &F,
             pointers: &[*mut u8; MAX_OPERANDS],
             length: usize,
         ) {
             // SAFETY: the caller's promise.
-            unsafe { $row(function, pointers, length) }
+            unsafe { $row::<REPEATED, R, $($T,)* F>(function, pointers, length) }
         }
 
-        const fn versions<const LIGHT: bool, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>() -> Versions {
+        /// The versions with this operand repeated; 0, which is the output, for none.
+        const fn versions_of<const REPEATED: usize, const LIGHT: bool, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
+            repeating: Repeating,
+        ) -> Versions {
+            let oldest: RunOf<F> = oldest::<REPEATED, R, $($T,)* F>;
             match simd::versions_over::<(R, $($T,)*)>() {
                 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
                 3 => {
-                    let (avx2, avx512): (RunOf<F>, RunOf<F>) = (avx2::<R, $($T,)* F>, avx512::<R, $($T,)* F>);
-                    Versions::of(oldest::<R, $($T,)* F>, avx2, avx512, if LIGHT { avx2 } else { avx512 })
+                    let avx2: RunOf<F> = avx2::<REPEATED, R, $($T,)* F>;
+                    let avx512: RunOf<F> = avx512::<REPEATED, R, $($T,)* F>;
+                    Versions::of([if LIGHT { avx2 } else { avx512 }, oldest, avx2, avx512], repeating)
                 }
                 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
                 2 => {
-                    let avx2: RunOf<F> = avx2::<R, $($T,)* F>;
-                    Versions::of(oldest::<R, $($T,)* F>, avx2, avx2, avx2)
+                    let avx2: RunOf<F> = avx2::<REPEATED, R, $($T,)* F>;
+                    Versions::of([avx2, oldest, avx2, avx2], repeating)
                 }
-                _ => Versions::one(oldest::<R, $($T,)* F>),
+                _ => Versions::of([oldest; 4], repeating),
             }
+        }
+
+        const fn versions<const LIGHT: bool, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>() -> Versions {
+            // Loops over most dtypes are those of few tensors, and others are bound by their function.
+            if !LIGHT || simd::versions_over::<(R, $($T,)*)>() < 2 || $count != 2 {
+                return versions_of::<0, LIGHT, R, $($T,)* F>([None; 2]);
+            }
+            versions_of::<0, LIGHT, R, $($T,)* F>([
+                Some(const { &versions_of::<1, LIGHT, R, $($T,)* F>([None; 2]) }),
+                Some(const { &versions_of::<2, LIGHT, R, $($T,)* F>([None; 2]) }),
+            ])
         }
     };
 }
@@ -319,7 +334,7 @@ macro_rules! map {
             /// # Safety
             /// As [`Loop::run`].
             #[inline(always)]
-            unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
+            unsafe fn natural_row<const REPEATED: usize, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
                 function: &F,
                 pointers: &[*mut u8; MAX_OPERANDS],
                 length: usize,
@@ -329,28 +344,34 @@ macro_rules! map {
                 // SAFETY: as many elements lie there, as the caller promises, those of the first alone for writes.
                 unsafe {
                     let out = std::slice::from_raw_parts_mut(pointers[0].cast::<R>(), length);
-                    elements(
+                    elements::<REPEATED, R, $($T,)* F>(
                         &function,
                         out,
-                        $(std::slice::from_raw_parts(pointers[$slot].cast::<$T>(), length)),*
+                        $(std::slice::from_raw_parts(
+                            pointers[$slot].cast::<$T>(),
+                            if REPEATED == $slot { 1 } else { length },
+                        )),*
                     );
                 }
             }
-            row_versions!(natural_row, [$($T)*]);
+            row_versions!(natural_row, $count, [$($T)*]);
             /// The function and the inputs are references, which the loop's writes cannot change: else each element would
             /// wait for the one before, and none be computed beside another.
             ///
             /// # Safety
-            /// All slices have one length.
+            /// All slices have one length, but that of the repeated operand, which has one element.
             #[inline(always)]
-            unsafe fn elements<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
+            unsafe fn elements<const REPEATED: usize, R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
                 function: &F,
                 out: &mut [R],
                 $($input: &[$T]),*
             ) {
                 for position in 0..out.len() {
                     // SAFETY: the position is one of each slice.
-                    unsafe { *out.get_unchecked_mut(position) = function($(*$input.get_unchecked(position)),*) }
+                    unsafe {
+                        *out.get_unchecked_mut(position) =
+                            function($(*$input.get_unchecked(if REPEATED == $slot { 0 } else { position })),*);
+                    }
                 }
             }
             // SAFETY: the loop of this function, over elements of these types.

@@ -74,7 +74,7 @@ impl<const N: usize> Blocks<N> {
     unsafe fn run_rows(&self, rows: &Rows<'_>, copies: [bool; N], body: Loop<'_>) {
         // SAFETY: the caller's promises; without copies, the rows are as the loop wants them.
         unsafe {
-            if !copies.contains(&true) {
+            if let Some(body) = self.without_copies(rows, copies, body) {
                 let mut pointers = *rows.first.pointers;
                 for _ in 0..rows.count {
                     body.run(&pointers, rows.first.length);
@@ -86,6 +86,16 @@ impl<const N: usize> Blocks<N> {
                 rows.for_each(|row| self.run_copied(&row, copies, body));
             }
         }
+    }
+
+    /// The loop over the rows as they are: itself if nothing is copied, or the one that repeats the only operand that would be.
+    #[inline]
+    fn without_copies<'a>(&self, rows: &Rows<'_>, copies: [bool; N], body: Loop<'a>) -> Option<Loop<'a>> {
+        let mut copied = (0..N).filter(|&index| copies[index]);
+        let Some(index) = copied.next() else { return Some(body) };
+        let Slot { dtype, step } = self.slots[index];
+        let is_repeated = rows.first.strides[index] == 0 && dtype.size() as isize == step;
+        if is_repeated && copied.next().is_none() { body.repeating(index) } else { None }
     }
 
     /// Whether neighbours of an operand are of different rows.
@@ -285,7 +295,7 @@ mod tests {
     use crate::library::Library;
     use crate::op::{KernelCall, OpDef, Schema};
     use crate::pointwise::natural::run_by_blocks;
-    use crate::pointwise::{Loop, MAX_OPERANDS, Versions, map2};
+    use crate::pointwise::{Loop, MAX_OPERANDS, Versions, map2, map2_light};
     use crate::tensor::Tensor;
     use half::{bf16, f16};
 
@@ -369,6 +379,32 @@ mod tests {
             map2(&call, [0, 1], |a: f16, b: f16| a + b).unwrap();
             let sums = std::iter::zip(a.to_vec::<f16>().unwrap(), b.to_vec::<f16>().unwrap());
             assert_eq!(out.to_vec::<f16>().unwrap(), sums.map(|(a, b)| a + b).collect::<Vec<_>>());
+        }
+    }
+
+    fn check_repeated<T: Element + std::ops::Sub<Output = T>>(count: i64, length: i64) {
+        let (row, column) = (rows::<T>([count, length], 1, false), rows::<T>([count, 1], 5, false));
+        let (rows_of, columns) = (row.to_vec::<T>().unwrap(), column.to_vec::<T>().unwrap());
+        let out = rows::<T>([count, length], 0, false);
+        for column_is_left in [false, true] {
+            let args = if column_is_left { [&column, &row] } else { [&row, &column] }.map(Arg::Tensor);
+            // SAFETY: the tensors are this test's alone.
+            let call = unsafe { KernelCall::new(&OP, &args, std::slice::from_ref(&out)).with_elements() };
+            map2_light::<T, T, T, _>(&call, [0, 1], |a, b| a - b).unwrap();
+            let expected: Vec<T> = (0..(count * length) as usize)
+                .map(|at| (rows_of[at], columns[at / length as usize]))
+                .map(|(row, column)| if column_is_left { column - row } else { row - column })
+                .collect();
+            assert_eq!(out.to_vec::<T>().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn one_element_serves_a_row() {
+        for [count, length] in SIZES {
+            check_repeated::<f32>(count, length);
+            check_repeated::<f64>(count, length);
+            check_repeated::<i32>(count, length);
         }
     }
 

@@ -28,22 +28,29 @@ type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
 /// As [`Run`], with the function's type.
 pub(crate) type RunOf<F> = unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize);
 
-/// One loop, compiled for several processors, in the order of [`simd::version`].
-pub(crate) struct Versions([Run; 4]);
+/// One loop, compiled for several processors.
+pub(crate) struct Versions {
+    /// In the order of [`simd::version`].
+    runs: [Run; 4],
+    repeating: Repeating,
+}
+
+/// The same loop with one element of the first or of the second input for all of the others', if it is compiled.
+pub(crate) type Repeating = [Option<&'static Versions>; 2];
 
 impl Versions {
-    /// The versions for the oldest processor, for AVX2, for AVX-512, and for AVX-512 in halves.
-    pub const fn of<F>(oldest: RunOf<F>, avx2: RunOf<F>, avx512: RunOf<F>, halves: RunOf<F>) -> Versions {
+    /// The versions in the order of [`simd::version`], and the loops that repeat an operand.
+    pub const fn of<F>([halves, oldest, avx2, avx512]: [RunOf<F>; 4], repeating: Repeating) -> Versions {
         const fn erased<F>(run: RunOf<F>) -> Run {
             // SAFETY: a reference is passed as a pointer is, and [`Loop::run`] passes one to this function.
             unsafe { std::mem::transmute::<RunOf<F>, Run>(run) }
         }
-        Versions([erased(halves), erased(oldest), erased(avx2), erased(avx512)])
+        Versions { runs: [erased(halves), erased(oldest), erased(avx2), erased(avx512)], repeating }
     }
 
     /// A loop that is compiled once, or chooses for itself.
     pub const fn one<F>(run: RunOf<F>) -> Versions {
-        Versions::of(run, run, run, run)
+        Versions::of([run; 4], [None; 2])
     }
 }
 
@@ -58,14 +65,22 @@ impl<'a> Loop<'a> {
         Loop { function: std::ptr::from_ref(function).cast(), versions, lives: PhantomData }
     }
 
+    /// The loop that takes one element of an operand for all of the others', if it is compiled.
+    #[inline]
+    pub fn repeating(self, operand: usize) -> Option<Loop<'a>> {
+        let versions = (*self.versions.repeating.get(operand.checked_sub(1)?)?)?;
+        Some(Loop { versions, ..self })
+    }
+
     /// Runs it.
     ///
     /// # Safety
     /// At each pointer lie as many elements of the type that the loop was made for, one after the other; they have no other
-    /// writer, and those at the first, which no other operand shares, are valid for writes.
+    /// writer, and those at the first, which no other operand shares, are valid for writes. Of an operand that the loop
+    /// [repeats](Self::repeating) there is one.
     #[inline]
     pub unsafe fn run(self, pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
-        let run = self.versions.0[simd::version() & 3];
+        let run = self.versions.runs[simd::version() & 3];
         // SAFETY: the maker of the loop promised that it takes this function, and the caller promises the rest; the version
         // is the one for this processor.
         unsafe { run(self.function, pointers, length) }
