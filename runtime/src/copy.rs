@@ -73,7 +73,9 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
                 stream::finish();
             }
         };
-        return for_each_rows(&[target, source], area(size), Visit::InThreads(&move_tile));
+        // A tile past the caches ends with a wait for memory.
+        let area = if streams { 4 * area(size) } else { area(size) };
+        return for_each_rows(&[target, source], area, Visit::InThreads(&move_tile));
     }
     // SAFETY: the loop of these dtypes, which are those of the tensors, or the dtype that one which only stores is converted by; the borrows are held.
     let run = |wanted, body| unsafe { map_any(target, source, wanted, body) };

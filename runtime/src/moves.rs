@@ -5,6 +5,8 @@
 
 pub(crate) mod stream;
 mod transpose;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod whole_lines;
 
 use std::ops::{Range, RangeInclusive};
 
@@ -95,29 +97,24 @@ pub(crate) unsafe fn move_rows(
     streams: bool,
 ) {
     let unit = size as isize;
+    let transpose = |from_line: isize, lines: usize, to_line: isize, length: usize| {
+        let (from, to) = (source.start.cast_const(), target.start);
+        // SAFETY: the elements are those that the caller promises.
+        unsafe {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if streams && whole_lines::fit(size, to, to_line) {
+                return whole_lines::transpose(size, from, from_line, lines, to, to_line, length);
+            }
+            transpose_elements(size, from, from_line, lines, to, to_line, length);
+        }
+    };
     // SAFETY: rows and elements are those that the caller promises.
     unsafe {
         if rows > 1 && target.step == unit && source.row == unit {
-            return transpose_elements(
-                size,
-                source.start,
-                source.step,
-                length,
-                target.start,
-                target.row,
-                rows,
-            );
+            return transpose(source.step, length, target.row, rows);
         }
         if rows > 1 && target.row == unit && source.step == unit {
-            return transpose_elements(
-                size,
-                source.start,
-                source.row,
-                rows,
-                target.start,
-                target.step,
-                length,
-            );
+            return transpose(source.row, rows, target.step, length);
         }
         if rows > 1 && target.step == unit && source.step == unit && SHORT.contains(&(length * size)) {
             return move_short_rows(length * size, target, source, rows);

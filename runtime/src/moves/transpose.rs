@@ -19,9 +19,10 @@ pub(crate) unsafe fn transpose_elements(
     to_line: isize,
     length: usize,
 ) {
-    // Rows of the target that are so far apart have one place of the first cache, which few lines share.
+    // Rows of the target that are so far apart have one place of the first cache, which few lines share: unless those of the source
+    // do, which is read in larger pieces then.
     #[cfg(target_arch = "x86_64")]
-    let wide = to_line % 2048 != 0 && vector_bytes() >= 32;
+    let wide = (to_line % 2048 != 0 || from_line % 2048 == 0) && vector_bytes() >= 32;
     // SAFETY: the caller's promises are those of each function.
     unsafe {
         match size {
@@ -62,7 +63,7 @@ unsafe fn transpose_typed<T: Copy, const K: usize>(
             transpose_square::<T, K>(source(line, element), from_line, target(line, element), to_line);
         };
         // Cache lines that are further apart share fewer places of a cache: each is read, or written, whole before the next.
-        if to_line.abs() > from_line.abs() {
+        if to_line.abs() >= from_line.abs() {
             for element in (0..whole_length).step_by(K) {
                 (0..whole_lines).step_by(K).for_each(|line| square(line, element));
             }
