@@ -32,6 +32,7 @@ pub mod fork;
 #[doc(hidden)]
 pub mod generated;
 mod grad;
+pub mod halves;
 pub mod infer;
 #[doc(hidden)]
 pub mod internals;

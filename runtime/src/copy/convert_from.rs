@@ -2,10 +2,10 @@
 //!
 //! In: an element. Out: one of another type, as a C cast would give where C defines it; see [`copy`](super::copy).
 
-use half::slice::HalfFloatSliceExt;
 use num_complex::Complex;
 
 use crate::element::rounded_to_odd;
+use crate::halves::Half;
 
 /// Conversion of one element to another type, as a C cast would.
 pub trait ConvertFrom<S> {
@@ -126,8 +126,8 @@ macro_rules! halves {
             unsafe fn convert_row(from: *const f32, to: *mut $half, length: usize) {
                 // SAFETY: the caller's promise; elements lie at multiples of their size, and are initialised.
                 unsafe {
-                    std::slice::from_raw_parts_mut(to, length)
-                        .convert_from_f32_slice(std::slice::from_raw_parts(from, length));
+                    let to = std::slice::from_raw_parts_mut(to, length);
+                    <$half as Half>::narrow(std::slice::from_raw_parts(from, length), to);
                 }
             }
         }
@@ -139,8 +139,8 @@ macro_rules! halves {
             unsafe fn convert_row(from: *const $half, to: *mut f32, length: usize) {
                 // SAFETY: the caller's promise; elements lie at multiples of their size, and are initialised.
                 unsafe {
-                    std::slice::from_raw_parts(from, length)
-                        .convert_to_f32_slice(std::slice::from_raw_parts_mut(to, length));
+                    let to = std::slice::from_raw_parts_mut(to, length);
+                    <$half as Half>::widen(std::slice::from_raw_parts(from, length), to);
                 }
             }
         }

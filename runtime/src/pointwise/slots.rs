@@ -7,11 +7,11 @@
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
-use half::slice::HalfFloatSliceExt;
 use opsmith_core::DType;
 
 use super::Rows;
 use crate::axes::TILE_BYTES;
+use crate::halves::Half;
 use crate::moves::{move_row, transpose_elements};
 use crate::simd::widest;
 
@@ -94,8 +94,7 @@ macro_rules! block_copies {
             unsafe {
                 match (slot.converted(), slot.dtype.size()) {
                     $((Some(DType::$half), _) => {
-                        let slice = |halves: &[$rust], singles: &mut [f32]| halves.convert_to_f32_slice(singles);
-                        widen(from, step, block, length, <$rust>::to_f32, slice)
+                        widen(from, step, block, length, <$rust>::to_f32, <$rust as Half>::widen)
                     })*
                     $((Some(DType::$stored), _) => widen(from, step, block, length, <$short>::to_f32, |from, to| {
                         from.iter().zip(to).for_each(|(from, to)| *to = from.to_f32());
@@ -117,8 +116,7 @@ macro_rules! block_copies {
             unsafe {
                 match (slot.converted(), slot.dtype.size()) {
                     $((Some(DType::$half), _) => {
-                        let slice = |halves: &mut [$rust], singles: &[f32]| halves.convert_from_f32_slice(singles);
-                        narrow(block, to, step, length, <$rust>::from_f32, slice)
+                        narrow(block, to, step, length, <$rust>::from_f32, |to, from| <$rust as Half>::narrow(from, to))
                     })*
                     $((Some(DType::$stored), _) => narrow(block, to, step, length, <$short>::from_f32, |to, from| {
                         from.iter().zip(to).for_each(|(from, to)| *to = <$short>::from_f32(*from));

@@ -20,6 +20,7 @@ pub const TABLE: Table = Table {
         ("lists", &["scalar"]),
         ("element", &["scalar"]),
         ("simd", &["element"]),
+        ("halves", &["element", "simd"]),
         ("scratch", &["allocator", "error", "parallel"]),
         ("trace_hook", &[]),
         ("random", &["element", "error", "scratch", "trace_hook"]),
@@ -66,6 +67,7 @@ pub const TABLE: Table = Table {
                 "dispatch",
                 "element",
                 "error",
+                "halves",
                 "layout",
                 "moves",
                 "op",
@@ -117,7 +119,10 @@ pub const TABLE: Table = Table {
         ),
         (
             "pointwise",
-            &["arith", "axes", "element", "error", "layout", "moves", "op", "parallel", "simd", "tensor"],
+            &[
+                "arith", "axes", "element", "error", "halves", "layout", "moves", "op", "parallel", "simd",
+                "tensor",
+            ],
         ),
         (
             "tensor",

@@ -4,10 +4,10 @@
 //! of the other matrix while these are in the first cache; `bfloat16` goes to [`pairs`](super::pairs) where the processor has the
 //! instruction; else both operands are widened.
 
-use half::slice::HalfFloatSliceExt;
 use opsmith_core::DType;
+use opsmith_runtime::Scratch;
+use opsmith_runtime::halves::Half;
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
-use opsmith_runtime::{Element, Scratch, bf16, f16};
 
 use super::product::{Matrix, MatrixMut, Multiply};
 use crate::cpu::lanes::sum_terms;
@@ -28,49 +28,6 @@ pub(in crate::cpu) const DEPTH: usize = 1536;
 pub(in crate::cpu) const BLOCK: usize = 3 * ROWS;
 /// Most columns whose panels are made at a time: their sums of a block of rows stay in the second cache.
 pub(in crate::cpu) const BAND_COLUMNS: usize = 512;
-
-/// A 16-bit float.
-pub(super) trait Half: Element<Compute = f32> {
-    /// Writes the numbers of a slice, which is as long.
-    fn widen(from: &[Self], to: &mut [f32]);
-
-    /// Writes the nearest numbers of a slice, which is as long.
-    fn narrow(from: &[f32], to: &mut [Self]);
-}
-
-impl Half for f16 {
-    fn widen(from: &[f16], to: &mut [f32]) {
-        from.convert_to_f32_slice(to);
-    }
-
-    fn narrow(from: &[f32], to: &mut [f16]) {
-        to.convert_from_f32_slice(from);
-    }
-}
-
-impl Half for bf16 {
-    fn widen(from: &[bf16], to: &mut [f32]) {
-        widest(
-            #[inline(always)]
-            move || {
-                for (from, to) in from.iter().zip(to) {
-                    *to = f32::from_bits(u32::from(from.to_bits()) << 16);
-                }
-            },
-        );
-    }
-
-    fn narrow(from: &[f32], to: &mut [bf16]) {
-        widest(
-            #[inline(always)]
-            move || {
-                for (from, to) in from.iter().zip(to) {
-                    *to = bf16::from_f32(*from);
-                }
-            },
-        );
-    }
-}
 
 /// Writes `keep * out + scale * left * right`; without `keep`, `out` is not read.
 ///

@@ -1,5 +1,7 @@
 //! Products of 16-bit floats against sums of products, by each of their loops.
 
+use opsmith_runtime::{bf16, f16};
+
 use super::*;
 use crate::cpu::linalg::product::row_major;
 use crate::cpu::linalg::testing::check_product;
