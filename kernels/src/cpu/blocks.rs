@@ -42,6 +42,8 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("int4::PART", linalg::int4::PART),
     ("int4::TILE", linalg::int4::TILE),
     ("panels::DEPTH", linalg::panels::DEPTH),
+    ("panels::LINES", linalg::panels::LINES),
+    ("panels::STEPS", linalg::panels::STEPS),
     ("lanes::LANES", lanes::LANES),
     ("lanes::NARROW", lanes::NARROW),
     ("lanes::SUMS", lanes::SUMS),

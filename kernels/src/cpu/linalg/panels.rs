@@ -23,10 +23,10 @@ const SHORT: usize = 16;
 /// Steps of the inner dimension that all panels are filled for, one after the other. A panel alone would read a few neighbours of
 /// each step, most often in a page of its own and at one place of the caches: with more steps than these hold, each cache line is
 /// read again for each panel that has a part of it.
-const STEPS: usize = 8;
+pub(in crate::cpu) const STEPS: usize = 8;
 
 /// Lines that are transposed together: the processor reads so many ahead.
-const LINES: usize = 8;
+pub(in crate::cpu) const LINES: usize = 8;
 
 /// How much of an inner dimension is in a panel: equal parts of at most [`DEPTH`].
 pub(in crate::cpu) fn depth(inner: usize) -> usize {
