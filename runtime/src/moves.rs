@@ -99,7 +99,7 @@ pub(crate) unsafe fn move_rows(
     let unit = size as isize;
     let transpose = |from_line: isize, lines: usize, to_line: isize, length: usize| {
         let (from, to) = (source.start.cast_const(), target.start);
-        // SAFETY: the elements are those that the caller promises.
+        // SAFETY: the elements are those that the caller promises; lines fit only on a processor with the instructions.
         unsafe {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             if streams && whole_lines::fit(size, to, to_line) {

@@ -160,12 +160,13 @@ impl<T: Copy> Lines<T> {
     unsafe fn pack(&self, width: usize, pack: Pack<T>, steps: [i64; 2], target: *mut T, panel: usize) {
         let Lines { data, count, length, line, step } = *self;
         if step != 1 || line == 1 || length < SHORT {
-            for start in (0..length).step_by(STEPS) {
+            let together = if count > width { STEPS } else { length.max(1) };
+            for start in (0..length).step_by(together) {
                 let source = Ptr(data.wrapping_offset(start as isize * step as isize).cast_mut());
                 let [first, second] = steps.map(|step| step as isize);
                 let target = Ptr(target.wrapping_add(start * width));
                 // SAFETY: the caller's promise.
-                unsafe { pack(count, STEPS.min(length - start), target, source, first, second, panel) };
+                unsafe { pack(count, together.min(length - start), target, source, first, second, panel) };
             }
             return;
         }
