@@ -15,9 +15,11 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
+use crate::simd::widest;
 pub use distribution::{Distribution, Integers, Normal, Uniform, permutation};
 pub(crate) use draws::{Draws, noted, repeated};
 use observer::Start;
+use philox::LANES;
 pub use philox::philox4x32_10;
 
 /// A random generator; clones share their state, across threads too.
@@ -224,9 +226,41 @@ impl Stream {
             *element = self.element(distribution, index);
         }
         let first_block = (first + head.len() as u64) / D::PER_BLOCK;
-        for (block, chunk) in (first_block..).zip(body.chunks_mut(D::PER_BLOCK as usize)) {
-            let elements = distribution.block(self, block);
-            chunk.copy_from_slice(&elements.as_ref()[..chunk.len()]);
+        widest(
+            #[inline(always)]
+            || self.fill_blocks(distribution, first_block, body),
+        );
+    }
+
+    /// Writes the elements of blocks one after the other, of the last one perhaps a part.
+    #[inline(always)]
+    fn fill_blocks<D: Distribution>(&self, distribution: &D, first: u64, out: &mut [D::Element]) {
+        let of_block = D::PER_BLOCK as usize;
+        let mut groups = out.chunks_exact_mut(LANES * of_block);
+        let mut index = first;
+        for group in &mut groups {
+            let words = self.blocks(index);
+            for (lane, out) in group.chunks_exact_mut(of_block).enumerate() {
+                let words = [words[0][lane], words[1][lane], words[2][lane], words[3][lane]];
+                out.copy_from_slice(distribution.of_words(self, index + lane as u64, words).as_ref());
+            }
+            index += LANES as u64;
         }
+        for (index, out) in (index..).zip(groups.into_remainder().chunks_mut(of_block)) {
+            let elements = distribution.block(self, index);
+            out.copy_from_slice(&elements.as_ref()[..out.len()]);
+        }
+    }
+
+    /// The words of blocks one after the other: the first word of each, the second, and so on.
+    #[inline(always)]
+    fn blocks(&self, first: u64) -> [[u32; LANES]; 4] {
+        let first = self.offset.wrapping_add(first);
+        let mut counters = [[0; LANES]; 4];
+        for lane in 0..LANES {
+            let position = first.wrapping_add(lane as u64);
+            (counters[0][lane], counters[1][lane]) = (position as u32, (position >> 32) as u32);
+        }
+        philox::side_by_side(counters, [self.seed as u32, (self.seed >> 32) as u32])
     }
 }

@@ -5,7 +5,7 @@
 use super::linalg::innermost::{Blocked, Kernels};
 use super::{
     attention, convolution, distance, factor, fft, grid, index, lanes, linalg, normalisation, order, pooling,
-    reduce, softmax, sort, tiles,
+    random, reduce, softmax, sort, tiles,
 };
 
 /// Where a size stands, and how many elements it is.
@@ -51,6 +51,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("fft::TOGETHER", fft::TOGETHER),
     ("long::FEW", fft::long::FEW),
     ("long::SHORTEST", fft::long::SHORTEST),
+    ("random::PIECE", random::PIECE),
     ("order::TABLES", order::TABLES),
     ("layer::CHUNK", normalisation::layer::CHUNK),
     ("largest::WIDTH", pooling::largest::WIDTH),
@@ -64,6 +65,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("plan::NARROW", reduce::plan::NARROW as usize),
     ("plan::OUTPUTS", reduce::plan::OUTPUTS),
     ("position::BLOCK", reduce::position::BLOCK),
+    ("position::PIECE", reduce::position::PIECE),
     ("position::ROWS", reduce::position::ROWS as usize),
     ("position::TOGETHER", reduce::position::TOGETHER),
     ("position::WIDTH", reduce::position::WIDTH),
@@ -96,7 +98,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 25] = [
+    const OTHERS: [&str; 27] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -104,6 +106,8 @@ mod tests {
         "innermost::COLUMNS",
         "plan::LONG",
         "blocked::SHARED",
+        "blocked::PACKED",
+        "parts::PLACES",
         "patch::SLACK",
         "implicit::PANELS",
         "of_weight::GROUPS",

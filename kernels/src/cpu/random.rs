@@ -3,30 +3,110 @@
 //! Every kernel takes its random bits from a [`Generator`], or from the default one; the same seed
 //! gives the same elements for all strides of the output.
 
-use opsmith_runtime::random::{Distribution, Generator, Integers, Normal, Uniform, default_generator};
-use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
+use std::ops::Range;
 
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::random::{
+    Distribution, Generator, Integers, Normal, Stream, Uniform, default_generator,
+};
+use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
-use super::copy::with_slice;
+use super::copy::{copy_into, with_slice};
+use super::simd::widest;
 use super::strides::{expect_operand, expect_sizes};
+
+/// A factor and then a shift of random numbers.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    factor: f64,
+    shift: f64,
+}
+
+impl Scale {
+    /// Numbers as they are.
+    const NONE: Scale = Scale { factor: 1.0, shift: 0.0 };
+
+    #[inline]
+    fn apply<T: Element<Compute: Arithmetic>>(self, out: &mut [T]) {
+        if (self.shift, self.factor) == (0.0, 1.0) {
+            return;
+        }
+        let number = |value: f64| T::Compute::from_scalar(Scalar::Float(value));
+        let (shift, factor) = (number(self.shift), number(self.factor));
+        widest(
+            #[inline(always)]
+            || {
+                for element in out {
+                    let scaled = Arithmetic::mul(element.to_compute(), factor);
+                    *element = T::from_compute(Arithmetic::add(scaled, shift));
+                }
+            },
+        );
+    }
+}
+
+/// Fills a slice with numbers of a distribution, in several threads if that takes long.
+fn fill<T: Element<Compute: Arithmetic>>(
+    generator: &Generator,
+    distribution: &(impl Distribution<Element = T> + Sync),
+    out: &mut [T],
+    scale: Scale,
+) {
+    let stream = generator.reserve_for(distribution, out.len());
+    let (count, target) = (out.len(), Shared(out.as_mut_ptr()));
+    parallel::for_each_range(count, CHUNK, |range| {
+        // SAFETY: each range has one thread.
+        let part = unsafe { part(&target, &range) };
+        stream.fill(distribution, range.start as u64, part);
+        scale.apply(part);
+    });
+}
+
+/// Some elements of an output.
+///
+/// # Safety
+/// They are elements of it, and this thread alone uses them.
+unsafe fn part<'a, T>(out: &Shared<T>, range: &Range<usize>) -> &'a mut [T] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(out.at(range.start as i64), range.len()) }
+}
+
+/// Numbers that a kernel has in memory at a time.
+pub(in crate::cpu) const PIECE: usize = 512;
+
+/// Calls `body` with the numbers of some elements, piece by piece, and with the first element of each piece.
+fn for_each_piece<D: Distribution>(
+    distribution: &D,
+    stream: &Stream,
+    range: Range<usize>,
+    mut body: impl FnMut(usize, &[D::Element]),
+) {
+    let filler = stream.element(distribution, 0);
+    let mut numbers = Scratch::filled(filler, PIECE.min(range.len()));
+    for first in range.clone().step_by(PIECE) {
+        let numbers = &mut numbers[..PIECE.min(range.end - first)];
+        stream.fill(distribution, first as u64, numbers);
+        body(first, numbers);
+    }
+}
 
 /// Float types with random numbers.
 pub trait Random: Element<Compute: Arithmetic> {
-    /// Fills a slice with numbers from 0 to below 1.
-    fn fill_uniform(generator: &Generator, out: &mut [Self]);
-    /// Fills a slice with numbers of mean 0 and deviation 1.
-    fn fill_normal(generator: &Generator, out: &mut [Self]);
+    /// Fills a slice with numbers from 0 to below 1, each multiplied and shifted.
+    fn fill_uniform(generator: &Generator, out: &mut [Self], scale: Scale);
+    /// Fills a slice with numbers of mean 0 and deviation 1, each multiplied and shifted.
+    fn fill_normal(generator: &Generator, out: &mut [Self], scale: Scale);
 }
 
 macro_rules! random {
     ($($ty:ty),*) => {$(
         impl Random for $ty {
-            fn fill_uniform(generator: &Generator, out: &mut [$ty]) {
-                generator.fill(&Uniform::<$ty>::new(), out);
+            fn fill_uniform(generator: &Generator, out: &mut [$ty], scale: Scale) {
+                fill(generator, &Uniform::<$ty>::new(), out, scale);
             }
-            fn fill_normal(generator: &Generator, out: &mut [$ty]) {
-                generator.fill(&Normal::<$ty>::new(), out);
+            fn fill_normal(generator: &Generator, out: &mut [$ty], scale: Scale) {
+                fill(generator, &Normal::<$ty>::new(), out, scale);
             }
         }
     )*};
@@ -53,8 +133,7 @@ pub fn uniform<T: Random>(
 ) -> Result<()> {
     check_range(from, to)?;
     with_slice(&mut out, |out| {
-        T::fill_uniform(chosen(generator), out);
-        scale(out, from, to - from);
+        T::fill_uniform(chosen(generator), out, Scale { factor: to - from, shift: from });
     })
 }
 
@@ -93,8 +172,7 @@ pub fn normal<T: Random>(
 ) -> Result<()> {
     check_deviation(std)?;
     with_slice(&mut out, |out| {
-        T::fill_normal(chosen(generator), out);
-        scale(out, mean, std);
+        T::fill_normal(chosen(generator), out, Scale { factor: std, shift: mean });
     })
 }
 
@@ -103,26 +181,14 @@ pub(crate) fn chosen(generator: Option<&Generator>) -> &Generator {
     generator.unwrap_or_else(|| default_generator())
 }
 
-fn scale<T: Random>(out: &mut [T], shift: f64, factor: f64) {
-    if (shift, factor) == (0.0, 1.0) {
-        return;
-    }
-    let number = |value: f64| T::Compute::from_scalar(Scalar::Float(value));
-    let (shift, factor) = (number(shift), number(factor));
-    for element in out {
-        let scaled = Arithmetic::mul(element.to_compute(), factor);
-        *element = T::from_compute(Arithmetic::add(scaled, shift));
-    }
-}
-
 /// Numbers from 0 to below 1.
 pub fn rand<T: Random>(generator: Option<&Generator>, mut out: ViewMut<'_, T>) -> Result<()> {
-    with_slice(&mut out, |out| T::fill_uniform(chosen(generator), out))
+    with_slice(&mut out, |out| T::fill_uniform(chosen(generator), out, Scale::NONE))
 }
 
 /// Normally distributed numbers of mean 0 and deviation 1.
 pub fn randn<T: Random>(generator: Option<&Generator>, mut out: ViewMut<'_, T>) -> Result<()> {
-    with_slice(&mut out, |out| T::fill_normal(chosen(generator), out))
+    with_slice(&mut out, |out| T::fill_normal(chosen(generator), out, Scale::NONE))
 }
 
 /// Integers from `low` to below `high`.
@@ -139,21 +205,27 @@ pub fn randint<T: Element>(
     write(&mut out, &integers, generator, |_, integer| T::from_scalar(Scalar::Int(integer)))
 }
 
-/// Draws one number an output element and writes `element` of its position and the number.
-fn write<T: Element, D: Distribution>(
+/// Draws one number an output element and writes `element` of its position and the number, in several threads if that takes
+/// long.
+fn write<T: Element, D: Distribution + Sync>(
     out: &mut ViewMut<'_, T>,
     distribution: &D,
     generator: Option<&Generator>,
-    mut element: impl FnMut(usize, D::Element) -> T,
+    element: impl Fn(usize, D::Element) -> T + Sync,
 ) -> Result<()> {
-    let count = out.numel();
-    let stream = chosen(generator).reserve_for(distribution, count);
-    let blocks = (count as u64).div_ceil(D::PER_BLOCK);
-    let numbers = (0..blocks).flat_map(|index| {
-        let block = distribution.block(&stream, index);
-        (0..D::PER_BLOCK as usize).map(move |within| block.as_ref()[within])
-    });
-    out.write(numbers.take(count).enumerate().map(|(position, number)| element(position, number)))
+    let stream = chosen(generator).reserve_for(distribution, out.numel());
+    with_slice(out, |out| {
+        let (count, target) = (out.len(), Shared(out.as_mut_ptr()));
+        parallel::for_each_range(count, CHUNK, |range| {
+            for_each_piece(distribution, &stream, range, |first, numbers| {
+                // SAFETY: each range has one thread.
+                let out = unsafe { part(&target, &(first..first + numbers.len())) };
+                for ((position, out), &number) in (first..).zip(out).zip(numbers) {
+                    *out = element(position, number);
+                }
+            });
+        });
+    })
 }
 
 /// 1 with the probability that the element of `self` gives, else 0.
@@ -166,10 +238,10 @@ pub fn bernoulli<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), self_.sizes())?;
-    let probabilities: Scratch<f64> =
-        self_.iter().map(|element| probability(element.to_scalar().to_f64())).collect::<Result<_>>()?;
+    let probabilities = self_.to_contiguous();
+    probabilities.iter().try_for_each(|element| probability(element.to_scalar().to_f64()).map(drop))?;
     write(&mut out, &Uniform::<f64>::new(), generator, |position, number| {
-        T::from_scalar(Scalar::Bool(number < probabilities[position]))
+        T::from_scalar(Scalar::Bool(number < probabilities[position].to_scalar().to_f64()))
     })
 }
 
@@ -220,15 +292,48 @@ pub fn native_dropout<T: Element<Compute: Arithmetic>>(
     expect_operand("mask", mask.sizes(), input.sizes())?;
     if p == 0.0 {
         mask.write(std::iter::repeat(true))?;
-    } else {
-        write(&mut mask, &Uniform::<f32>::new(), None, |_, number| f64::from(number) >= p)?;
+        return copy_into(&input, &mut out);
     }
+    expect_sizes(out.sizes(), input.sizes())?;
     let scale = T::Compute::from_scalar(Scalar::Float(if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) }));
-    let kept = input.iter().zip(mask.as_view().iter().collect::<Scratch<_>>());
-    out.write(kept.map(|(element, keep)| {
-        let scaled = Arithmetic::mul(element.to_compute(), scale);
-        if keep { T::from_compute(scaled) } else { T::default() }
-    }))
+    let distribution = Uniform::<f32>::new();
+    let stream = default_generator().reserve_for(&distribution, input.numel());
+    let elements = input.to_contiguous();
+    let mut result = Ok(());
+    with_slice(&mut mask, |mask| {
+        let mask = Shared(mask.as_mut_ptr());
+        result = with_slice(&mut out, |out| {
+            let out = Shared(out.as_mut_ptr());
+            parallel::for_each_range(elements.len(), CHUNK, |range| {
+                for_each_piece(&distribution, &stream, range, |first, numbers| {
+                    let piece = first..first + numbers.len();
+                    // SAFETY: each range has one thread.
+                    let (mask, out) = unsafe { (part(&mask, &piece), part(&out, &piece)) };
+                    widest(
+                        #[inline(always)]
+                        || drop_out(&elements[piece], numbers, (p, scale), mask, out),
+                    );
+                });
+            });
+        });
+    })?;
+    result
+}
+
+/// Keeps the elements whose number is at least `p`, multiplied by a factor, and says which.
+#[inline(always)]
+fn drop_out<T: Element<Compute: Arithmetic>>(
+    elements: &[T],
+    numbers: &[f32],
+    (p, factor): (f64, T::Compute),
+    mask: &mut [bool],
+    out: &mut [T],
+) {
+    for ((&number, &element), (mask, out)) in numbers.iter().zip(elements).zip(mask.iter_mut().zip(out)) {
+        let scaled = T::from_compute(Arithmetic::mul(element.to_compute(), factor));
+        *mask = f64::from(number) >= p;
+        *out = if *mask { scaled } else { T::default() };
+    }
 }
 
 #[cfg(test)]

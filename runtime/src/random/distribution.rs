@@ -21,8 +21,14 @@ pub trait Distribution {
     /// How many elements one block gives.
     const PER_BLOCK: u64;
 
+    /// The elements that the `index`-th block of a stream gives, which has these words.
+    fn of_words(&self, stream: &Stream, index: u64, words: [u32; 4]) -> Self::Block;
+
     /// The elements that the `index`-th block of a stream gives.
-    fn block(&self, stream: &Stream, index: u64) -> Self::Block;
+    #[inline]
+    fn block(&self, stream: &Stream, index: u64) -> Self::Block {
+        self.of_words(stream, index, stream.block(index))
+    }
 }
 
 /// Uniform over `[0, 1)`, for `f16`, `bf16`, `f32` and `f64`.
@@ -47,10 +53,10 @@ macro_rules! uniform_from_words {
             type Element = $ty;
             type Block = [$ty; 4];
             const PER_BLOCK: u64 = 4;
-            #[inline]
-            fn block(&self, stream: &Stream, index: u64) -> [$ty; 4] {
+            #[inline(always)]
+            fn of_words(&self, _: &Stream, _: u64, words: [u32; 4]) -> [$ty; 4] {
                 const SCALE: f32 = 1.0 / (1u32 << $bits) as f32;
-                stream.block(index).map(|word| {
+                words.map(|word| {
                     let $upper = (word >> (32 - $bits)) as f32 * SCALE;
                     $from
                 })
@@ -67,9 +73,9 @@ impl Distribution for Uniform<f64> {
     type Element = f64;
     type Block = [f64; 2];
     const PER_BLOCK: u64 = 2;
-    #[inline]
-    fn block(&self, stream: &Stream, index: u64) -> [f64; 2] {
-        halves(stream.block(index)).map(|bits| (bits >> 11) as f64 * F64_STEP)
+    #[inline(always)]
+    fn of_words(&self, _: &Stream, _: u64, words: [u32; 4]) -> [f64; 2] {
+        halves(words).map(|bits| (bits >> 11) as f64 * F64_STEP)
     }
 }
 
@@ -77,7 +83,7 @@ impl Distribution for Uniform<f64> {
 const F64_STEP: f64 = 1.0 / (1u64 << 53) as f64;
 
 /// A block as two 64-bit numbers.
-#[inline]
+#[inline(always)]
 fn halves([w0, w1, w2, w3]: [u32; 4]) -> [u64; 2] {
     let join = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     [join(w0, w1), join(w2, w3)]
@@ -110,9 +116,8 @@ macro_rules! normal_from_words {
             type Element = $ty;
             type Block = [$ty; 4];
             const PER_BLOCK: u64 = 4;
-            #[inline]
-            fn block(&self, stream: &Stream, index: u64) -> [$ty; 4] {
-                let [w0, w1, w2, w3] = stream.block(index);
+            #[inline(always)]
+            fn of_words(&self, _: &Stream, _: u64, [w0, w1, w2, w3]: [u32; 4]) -> [$ty; 4] {
                 let (a, b) = (normal::pair_f32(w0, w1), normal::pair_f32(w2, w3));
                 [a.0, a.1, b.0, b.1].map($from)
             }
@@ -139,9 +144,9 @@ impl Distribution for Normal<f64> {
     type Element = f64;
     type Block = [f64; 2];
     const PER_BLOCK: u64 = 2;
-    #[inline]
-    fn block(&self, stream: &Stream, index: u64) -> [f64; 2] {
-        let [first, second] = halves(stream.block(index)).map(|bits| bits >> 11);
+    #[inline(always)]
+    fn of_words(&self, _: &Stream, _: u64, words: [u32; 4]) -> [f64; 2] {
+        let [first, second] = halves(words).map(|bits| bits >> 11);
         let radius = (-2.0 * ((first + 1) as f64 * F64_STEP).ln()).sqrt();
         let (sine, cosine) = (std::f64::consts::TAU * (second as f64 * F64_STEP)).sin_cos();
         [radius * cosine, radius * sine]
@@ -195,9 +200,9 @@ impl Distribution for Integers {
     type Element = i64;
     type Block = [i64; 2];
     const PER_BLOCK: u64 = 2;
-    #[inline]
-    fn block(&self, stream: &Stream, index: u64) -> [i64; 2] {
-        let [first, second] = halves(stream.block(index));
+    #[inline(always)]
+    fn of_words(&self, stream: &Stream, index: u64, words: [u32; 4]) -> [i64; 2] {
+        let [first, second] = halves(words);
         [self.pick(stream, index, 0, first), self.pick(stream, index, 1, second)]
     }
 }

@@ -2,6 +2,7 @@
 //! each channel.
 
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::layer::{asked, write_if};
@@ -71,33 +72,52 @@ pub fn native_group_norm<T: Element<Compute: Real>>(
     let bias = factors(bias.as_ref(), groups.all_channels(), "bias")?;
     let eps = T::Compute::from_scalar(Scalar::Float(eps));
     let elements = input.to_contiguous();
-    let (mut row, mut means, mut rstds) = (Scratch::new(), Scratch::new(), Scratch::new());
+    let (rows, of_row) = (groups.samples * groups.groups, groups.row());
+    let mut statistics_of_rows = Scratch::filled((T::default(), T::default()), rows);
+    let to_statistics = Shared(statistics_of_rows.as_mut_ptr());
     with_slice(&mut out, |out| {
-        let rows = elements.chunks_exact(groups.row()).zip(out.chunks_exact_mut(groups.row()));
-        for (number, (input, out)) in rows.enumerate() {
-            widen(input, &mut row);
-            let (mean, rstd) = statistics(&row, eps);
-            means.push(T::from_compute(mean));
-            rstds.push(T::from_compute(rstd));
-            let first = groups.channel(number);
-            let channels = row.chunks_exact(groups.places).zip(out.chunks_exact_mut(groups.places));
-            for (channel, (row, out)) in (first..).zip(channels) {
-                let scale = weight.as_ref().map_or(rstd, |weight| Arithmetic::mul(rstd, weight[channel]));
-                let shift = bias.as_ref().map_or(T::Compute::ZERO, |bias| bias[channel]);
-                widest(
-                    #[inline(always)]
-                    || {
-                        for (out, &x) in out.iter_mut().zip(row) {
-                            let scaled = Arithmetic::mul(Arithmetic::sub(x, mean), scale);
-                            *out = T::from_compute(Arithmetic::add(scaled, shift));
-                        }
-                    },
-                );
+        let target = Shared(out.as_mut_ptr());
+        parallel::for_each_range_of(of_row, rows.min(elements.len() / of_row), |range| {
+            let mut row = Scratch::new();
+            for number in range {
+                widen(&elements[number * of_row..][..of_row], &mut row);
+                let (mean, rstd) = statistics(&row, eps);
+                // SAFETY: the row is one of the output's, and each has one thread.
+                let out = unsafe {
+                    *to_statistics.at(number as i64) = (T::from_compute(mean), T::from_compute(rstd));
+                    std::slice::from_raw_parts_mut(target.at((number * of_row) as i64), of_row)
+                };
+                let first = groups.channel(number);
+                let channels = row.chunks_exact(groups.places).zip(out.chunks_exact_mut(groups.places));
+                for (channel, (row, out)) in (first..).zip(channels) {
+                    let scale = weight.as_ref().map_or(rstd, |weight| Arithmetic::mul(rstd, weight[channel]));
+                    let shift = bias.as_ref().map_or(T::Compute::ZERO, |bias| bias[channel]);
+                    normalise(row, mean, scale, shift, out);
+                }
             }
-        }
+        });
     })?;
-    mean.write(means)?;
-    rstd.write(rstds)
+    mean.write(statistics_of_rows.iter().map(|&(mean, _)| mean))?;
+    rstd.write(statistics_of_rows.iter().map(|&(_, rstd)| rstd))
+}
+
+/// Writes `(x - mean) * scale + shift`.
+fn normalise<T: Element<Compute: Real>>(
+    row: &[T::Compute],
+    mean: T::Compute,
+    scale: T::Compute,
+    shift: T::Compute,
+    out: &mut [T],
+) {
+    widest(
+        #[inline(always)]
+        || {
+            for (out, &x) in out.iter_mut().zip(row) {
+                let scaled = Arithmetic::mul(Arithmetic::sub(x, mean), scale);
+                *out = T::from_compute(Arithmetic::add(scaled, shift));
+            }
+        },
+    );
 }
 
 /// The gradients of [`native_group_norm`] for input, weight and bias; those not asked for in
@@ -126,41 +146,111 @@ pub fn native_group_norm_backward<T: Element<Compute: Real>>(
     expect_operand("mean", &[mean.numel() as i64], &[(groups.samples * groups.groups) as i64])?;
     let weight = factors(weight.as_ref(), groups.all_channels(), "weight")?;
     let (grads, elements) = (grad_out.to_contiguous(), input.to_contiguous());
-    let mut weight_sums = Scratch::filled(T::Compute::ZERO, groups.all_channels());
-    let mut bias_sums = weight_sums.clone();
+    let of_row = groups.row();
+    let rows = mean.numel().min(rstd.numel()).min(elements.len() / of_row);
+    let (means, rstds) = (mean.to_contiguous(), rstd.to_contiguous());
+    // The sums of each row, so that those of samples are added in their order, whichever thread has the rows.
+    let mut sums = Scratch::filled([T::Compute::ZERO; 2], groups.samples * groups.all_channels());
     let mut gradient = Scratch::filled(T::default(), if asked(output_mask, 0) { elements.len() } else { 0 });
-    let (mut dy, mut x, mut products) = (Scratch::new(), Scratch::new(), Scratch::new());
-    let rows = grads.chunks_exact(groups.row()).zip(elements.chunks_exact(groups.row()));
-    for (number, ((grad, input), (mean, rstd))) in rows.zip(mean.iter().zip(rstd.iter())).enumerate() {
-        let (mean, rstd) = (mean.to_compute(), rstd.to_compute());
-        let first = groups.channel(number);
-        widen(grad, &mut dy);
-        widen(input, &mut x);
-        for x in &mut x {
-            *x = Arithmetic::mul(Arithmetic::sub(*x, mean), rstd);
+    let has_gradient = !gradient.is_empty();
+    let (to_sums, to_gradient) = (Shared(sums.as_mut_ptr()), Shared(gradient.as_mut_ptr()));
+    parallel::for_each_range_of(of_row, rows, |range| {
+        let mut buffers = Buffers::default();
+        for number in range {
+            let part = number * of_row..(number + 1) * of_row;
+            let place = Place {
+                first: groups.channel(number),
+                channels: groups.channels,
+                places: groups.places.max(1),
+                mean: means[number].to_compute(),
+                rstd: rstds[number].to_compute(),
+            };
+            // SAFETY: the sums are those of this row, which has one thread.
+            let sums = unsafe {
+                std::slice::from_raw_parts_mut(to_sums.at((number * groups.channels) as i64), groups.channels)
+            };
+            let along = buffers.sum(
+                &grads[part.clone()],
+                &elements[part.clone()],
+                &place,
+                weight.as_ref().map(|weight| &weight[..]),
+                sums,
+            );
+            if has_gradient {
+                // SAFETY: as above, of the row's gradient.
+                let gradient =
+                    unsafe { std::slice::from_raw_parts_mut(to_gradient.at(part.start as i64), of_row) };
+                gradient_of_row(gradient, &buffers.dy, &buffers.x, place.rstd, along);
+            }
         }
-        let (mut along_mean, mut along_row) = (T::Compute::ZERO, T::Compute::ZERO);
-        let channels = dy.chunks_exact_mut(groups.places.max(1)).zip(x.chunks_exact(groups.places.max(1)));
-        for (channel, (dy, x)) in (first..).zip(channels) {
-            products.clear();
-            products.extend_from_slice(dy);
-            products.iter_mut().zip(x).for_each(|(product, &x)| *product = Arithmetic::mul(*product, x));
-            let (of_row, of_mean) = (total(&products), total(dy));
-            weight_sums[channel] = Arithmetic::add(weight_sums[channel], of_row);
-            bias_sums[channel] = Arithmetic::add(bias_sums[channel], of_mean);
-            let weight = weight.as_ref().map_or(T::Compute::ONE, |weight| weight[channel]);
+    });
+    let total_of = |number: usize| {
+        let sums = &sums;
+        let channels = groups.all_channels();
+        (0..channels).map(move |channel| {
+            let samples = (0..groups.samples).map(|sample| sums[sample * channels + channel][number]);
+            T::from_compute(samples.fold(T::Compute::ZERO, Arithmetic::add))
+        })
+    };
+    write_if(asked(output_mask, 0), gradient, &mut grad_input)?;
+    write_if(asked(output_mask, 1), total_of(0), &mut grad_weight)?;
+    write_if(asked(output_mask, 2), total_of(1), &mut grad_bias)
+}
+
+/// Where a row lies among the channels, and its statistics.
+struct Place<C> {
+    first: usize,
+    channels: usize,
+    places: usize,
+    mean: C,
+    rstd: C,
+}
+
+/// A row of a thread in the compute type.
+struct Buffers<C> {
+    /// The gradient, times the factors of the channels.
+    dy: Scratch<C>,
+    /// The normalised elements.
+    x: Scratch<C>,
+    products: Scratch<C>,
+}
+
+impl<C> Default for Buffers<C> {
+    fn default() -> Buffers<C> {
+        Buffers { dy: Scratch::new(), x: Scratch::new(), products: Scratch::new() }
+    }
+}
+
+impl<C: Real> Buffers<C> {
+    /// Reads a row; writes the sums of each channel for the factor and for the shift, and returns what the row's gradient loses
+    /// along its mean and along the row.
+    fn sum<T: Element<Compute = C>>(
+        &mut self,
+        grad: &[T],
+        input: &[T],
+        place: &Place<C>,
+        weight: Option<&[C]>,
+        sums: &mut [[C; 2]],
+    ) -> (C, C) {
+        widen(grad, &mut self.dy);
+        widen(input, &mut self.x);
+        for x in &mut self.x {
+            *x = Arithmetic::mul(Arithmetic::sub(*x, place.mean), place.rstd);
+        }
+        let (mut along_mean, mut along_row) = (C::ZERO, C::ZERO);
+        let channels = self.dy.chunks_exact_mut(place.places).zip(self.x.chunks_exact(place.places));
+        for ((channel, sums), (dy, x)) in (place.first..).zip(sums).zip(channels) {
+            self.products.clear();
+            self.products.extend_from_slice(dy);
+            self.products.iter_mut().zip(x).for_each(|(product, &x)| *product = Arithmetic::mul(*product, x));
+            let (of_row, of_mean) = (total(&self.products), total(dy));
+            *sums = [of_row, of_mean];
+            let weight = weight.map_or(C::ONE, |weight| weight[channel]);
             along_row = Arithmetic::add(along_row, Arithmetic::mul(weight, of_row));
             along_mean = Arithmetic::add(along_mean, Arithmetic::mul(weight, of_mean));
             dy.iter_mut().for_each(|dy| *dy = Arithmetic::mul(*dy, weight));
         }
-        let count = T::Compute::from_count(groups.row());
-        let along = (Arithmetic::div(along_mean, count), Arithmetic::div(along_row, count));
-        let range = number * groups.row()..(number + 1) * groups.row();
-        let Some(gradient) = gradient.get_mut(range) else { continue };
-        gradient_of_row(gradient, &dy, &x, rstd, along);
+        let count = C::from_count(place.channels * place.places);
+        (Arithmetic::div(along_mean, count), Arithmetic::div(along_row, count))
     }
-    write_if(asked(output_mask, 0), gradient, &mut grad_input)?;
-    write_if(asked(output_mask, 1), weight_sums.into_iter().map(T::from_compute), &mut grad_weight)?;
-    write_if(asked(output_mask, 2), bias_sums.into_iter().map(T::from_compute), &mut grad_bias)?;
-    Ok(())
 }
