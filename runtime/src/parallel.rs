@@ -34,6 +34,8 @@ use shares::Shares;
 pub const CHUNK: usize = 1 << 13;
 /// Maximal number of threads.
 pub const MAX_THREADS: usize = 1024;
+/// Elements of a loop that takes some tens of microseconds, however little it does with each.
+const LONG: usize = 1 << 18;
 /// Shortest remaining time of a loop that several threads share: a few times the time until another one has joined, which may
 /// be asleep.
 const LEAST: Duration = Duration::from_micros(20);
@@ -113,6 +115,52 @@ pub fn for_each_range(count: usize, chunk: usize, body: impl Fn(Range<usize>) + 
     } else {
         split(count, chunk, &body);
     }
+}
+
+/// As [`for_each_range`], of items of about so many `elements` each: a chunk has [`CHUNK`] elements, or one item.
+///
+/// No item is timed of a loop that takes long by its number of elements, with each of which it does as little as may be, if its
+/// items are chunks: the first of a few would be a large part of the loop. All threads begin together.
+///
+/// # Panics
+/// With the panic of `body`.
+///
+/// ```
+/// use opsmith_runtime::parallel;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// let lines = [vec![1; 300_000], vec![2; 300_000]];
+/// let sum = AtomicU64::new(0);
+/// parallel::for_each_range_of(300_000, lines.len(), |range| {
+///     sum.fetch_add(lines[range].iter().flatten().sum(), Ordering::Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 900_000);
+/// ```
+#[inline]
+pub fn for_each_range_of(elements: usize, count: usize, body: impl Fn(Range<usize>) + Sync) {
+    let chunk = (CHUNK / elements.max(1)).max(1);
+    if count > chunk && elements >= CHUNK && elements.saturating_mul(count) >= LONG {
+        together(elements, count, &body);
+    } else {
+        for_each_range(count, chunk, body);
+    }
+}
+
+/// As [`for_each_range_of`], for a function that can fail; errors are those of [`try_for_each_range`].
+///
+/// # Errors
+/// The error of `body`.
+///
+/// # Panics
+/// As [`for_each_range_of`].
+pub fn try_for_each_range_of(
+    elements: usize,
+    count: usize,
+    body: impl Fn(Range<usize>) -> Result<()> + Sync,
+) -> Result<()> {
+    let failure = FirstError::default();
+    for_each_range_of(elements, count, |range| failure.note(range.start, body(range)));
+    failure.into_result()
 }
 
 /// As [`for_each_range`], for a function that can fail. Every range is visited, and the error is that of the first
@@ -248,11 +296,27 @@ fn split(count: usize, chunk: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     // So many chunks a visit that visits cost nothing, and so few that no thread waits long for the last one.
     let per_visit = (VISIT.as_nanos() / spent.as_nanos()).max(1) as usize;
     let per_visit = per_visit.min(left / (4 * threads)).max(1) * chunk;
-    let shares = Shares::new((count - chunk).div_ceil(per_visit), threads);
+    share(chunk..count, per_visit, threads, body);
+}
+
+/// The loop of items of so many elements, in all threads from its beginning.
+#[inline(never)]
+fn together(elements: usize, count: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
+    let threads = num_threads();
+    if threads == 1 {
+        return body(0..count);
+    }
+    let per_visit = (8 * CHUNK / elements).min(count / (4 * threads)).max(1);
+    share(0..count, per_visit, threads, body);
+}
+
+/// Calls `body` with ranges of `per_visit` numbers in so many threads.
+fn share(numbers: Range<usize>, per_visit: usize, threads: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
+    let shares = Shares::new(numbers.len().div_ceil(per_visit), threads);
     pool::run(threads, threads, &|own| {
-        shares.take(own, |number| {
-            let start = chunk + number * per_visit;
-            body(start..count.min(start + per_visit));
+        shares.take(own, |visit| {
+            let start = numbers.start + visit * per_visit;
+            body(start..numbers.end.min(start + per_visit));
         });
     });
 }

@@ -9,7 +9,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::copy::with_slice;
@@ -36,7 +36,7 @@ pub fn cdist_forward<T: Element<Compute: Float>>(
     with_slice(&mut out, |out| {
         let target = Shared(out.as_mut_ptr());
         let units = lines.len() * others.blocks;
-        parallel::for_each_range(units, (CHUNK / (LANES * pairs.width.max(1))).max(1), |range| {
+        parallel::for_each_range_of(LANES * pairs.width.max(1), units, |range| {
             for unit in range {
                 let (line, block) = (unit / others.blocks, unit % others.blocks);
                 let [first, second] = lines[line];
@@ -100,8 +100,7 @@ pub fn cdist_backward<T: Element<Compute: Float>>(
     let lines: Scratch<[i64; 2]> = pairs.lines().collect();
     let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());
     let target = Shared(sums.as_mut_ptr());
-    let chunk = (CHUNK / (pairs.columns * pairs.width)).max(1);
-    parallel::for_each_range(lines.len(), chunk, |range| {
+    parallel::for_each_range_of(pairs.columns * pairs.width, lines.len(), |range| {
         for line in range {
             let [first, second] = lines[line];
             // SAFETY: the sums of a line lie in `sums`, and each line has one thread.
@@ -140,7 +139,7 @@ pub fn pdist_forward<T: Element<Compute: Float>>(
     let others = Blocked::new(&rows, count, width);
     with_slice(&mut out, |out| {
         let target = Shared(out.as_mut_ptr());
-        parallel::for_each_range(count, (CHUNK / (count * width).max(1)).max(1), |range| {
+        parallel::for_each_range_of(count * width, count, |range| {
             for first in range {
                 // The rows before this one have their distances to the ones after them.
                 let before = first * (2 * count - first - 1) / 2;

@@ -8,7 +8,7 @@ pub(super) mod rows;
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::axes::{Walk, count};
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::lanes::{computed, fold_lanes, read_row, update_and_sum_lanes, with_computed, write_row};
@@ -91,7 +91,7 @@ fn by_rows<T: Element<Compute: Ordered>, const N: usize>(
     }
     let length = line.size as usize;
     let (sources, target) = (inputs.map(|input| Shared(input.as_ptr().cast_mut())), Shared(out.as_mut_ptr()));
-    parallel::for_each_range(count(&outer), (CHUNK / length).max(1), |range| {
+    parallel::for_each_range_of(length, count(&outer), |range| {
         let mut buffers = [const { Scratch::new() }; N];
         let mut result = Scratch::new();
         for start in Walk::starting_at(&outer, range.start).take(range.len()) {

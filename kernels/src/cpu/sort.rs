@@ -5,7 +5,7 @@
 
 use opsmith_runtime::axes::Walk;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::strides::expect_sizes;
@@ -156,8 +156,7 @@ fn first_in_order<T: SortKey>(
     let small = size_of::<T>() <= 4 && line.size <= i64::from(u32::MAX);
     let starts: Scratch<[i64; 3]> = Walk::new(&outer).collect();
     let (to_values, to_indices) = (Shared(values.as_mut_ptr()), Shared(indices.as_mut_ptr()));
-    let chunk = (CHUNK / SORTED / (line.size as usize).max(1)).max(1);
-    parallel::for_each_range(starts.len(), chunk, |lines| {
+    parallel::for_each_range_of(SORTED * line.size as usize, starts.len(), |lines| {
         let (mut packed, mut wide) = (Scratch::new(), Scratch::new());
         for start in &starts[lines] {
             let keys = (0..line.size).map(|index| {

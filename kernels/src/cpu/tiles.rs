@@ -4,7 +4,9 @@
 //! tiles that together hold every line.
 
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, in_memory_order};
-use opsmith_runtime::parallel::{self, CHUNK};
+use opsmith_runtime::parallel;
+
+use super::lanes::LANES;
 
 /// The dimension a kernel works along, as size and step in each view, and the dimensions it is
 /// repeated over, those with the smallest steps in the first view last. A scalar is one line of one
@@ -63,11 +65,14 @@ fn tiles<const N: usize>(
     let lane = outer.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
     let is_near =
         lane.steps[0].abs() < line.steps[0].abs() || (line.size < SHORT && lane.size >= 2 * line.size);
-    let width = if is_near { near } else { far } as i64;
-    let across = (lane.size as usize).div_ceil(width as usize);
+    // Each thread has a tile, unless it would be too narrow for vectors.
+    let of_row = parallel::num_threads().div_ceil(count(&outer).max(1));
+    let for_all = (lane.size as usize).div_ceil(of_row).next_multiple_of(LANES);
+    let width = if is_near { near } else { far }.min(for_all).max(1);
+    let across = (lane.size as usize).div_ceil(width);
+    let width = width as i64;
     let elements = line.size.max(1).saturating_mul(width.min(lane.size).max(1));
-    let chunk = (CHUNK as i64 / elements).max(1) as usize;
-    parallel::for_each_range(count(&outer) * across, chunk, |range| {
+    parallel::for_each_range_of(elements as usize, count(&outer) * across, |range| {
         let mut walk = Walk::starting_at(&outer, range.start / across);
         let mut start = [0; N];
         let mut tiles = range.clone().map(|number| {

@@ -26,7 +26,7 @@ pub(super) fn forward<T: Element<Compute: Convolve>>(
     let of_sample = out.strides()[0];
     let ([of_channel, of_plane, of_row, of_column], target) =
         (strides(out.strides()), Shared(out.as_mut_ptr()));
-    parallel::for_each_range(input.size(0) * channels * blocks, 1, |numbers| {
+    parallel::for_each_range_of(patches.places() * elements, input.size(0) * channels * blocks, |numbers| {
         let mut patch = Scratch::filled(T::Compute::ZERO, patches.places() + SLACK);
         // The sum of each place from the first position on, of which the last ones are computed with what lies behind.
         let mut sums = Scratch::filled(T::Compute::ZERO, patches.places() + kernels.rows);

@@ -31,7 +31,7 @@ pub fn kept_boxes<T: Element<Compute: Float>>(
     with_slice(&mut out, |kept| {
         kept.fill(true);
         let kept = Shared(kept.as_mut_ptr());
-        parallel::for_each_range(lines, 1, |range| {
+        parallel::for_each_range_of(count * count, lines, |range| {
             for line in range {
                 // SAFETY: the output has so many lines, and each has one thread.
                 let kept = unsafe { std::slice::from_raw_parts_mut(kept.at((line * count) as i64), count) };
@@ -141,7 +141,7 @@ pub fn roi_cells<T: Element<Compute: Float>>(
     let mut failed = Ok(());
     with_slice(&mut out, |out| {
         let out = Shared(out.as_mut_ptr());
-        failed = parallel::try_for_each_range(cells.regions, 1, |range| {
+        failed = parallel::try_for_each_range_of(of_region, cells.regions, |range| {
             for number in range {
                 let region = cells.region(&rois, number)?;
                 let start = out.at((number * of_region) as i64);
@@ -207,7 +207,7 @@ pub fn roi_cells_backward<T: Element<Compute: Float>>(
         let region = cells.region(&rois, number)?;
         let (down, across) = (Taps::<T::Compute>::of(&region.down), Taps::of(&region.across));
         let count = region.samples::<T::Compute>();
-        parallel::for_each_range(cells.channels, 1, |channels| {
+        parallel::for_each_range_of(cells.of_plane(), cells.channels, |channels| {
             for channel in channels {
                 let plane = (region.image * cells.channels + channel) * size;
                 // SAFETY: the gradient has so many planes, and each has one thread.

@@ -23,7 +23,7 @@ pub fn cholesky_ex<T: Field>(
     expect_square(self_.sizes())?;
     let (matrices, factors, infos) =
         (Stack::of(&self_)?, Stack::of_output(&mut factor)?, Stack::of_elements(&mut info)?);
-    parallel::try_for_each_range(matrices.count(), 1, |range| {
+    parallel::try_for_each_range_of(matrices.work(), matrices.count(), |range| {
         for number in range {
             let matrix = matrices.matrix(number);
             let mut lower = if upper { matrix.adjoint() } else { matrix };

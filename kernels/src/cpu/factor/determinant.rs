@@ -21,7 +21,7 @@ pub fn det<T: Field>(
     expect_square(a.sizes())?;
     let (matrices, results) = (Stack::of(&a)?, Stack::of_elements(&mut result)?);
     let (factors, pivots) = (Stack::of_output(&mut lu)?, Stack::of_rows(&mut pivots)?);
-    parallel::for_each_range(matrices.count(), 1, |range| {
+    parallel::for_each_range_of(matrices.work(), matrices.count(), |range| {
         for number in range {
             let factored = Factors::of(matrices.matrix(number));
             // SAFETY: each number is one thread's.
@@ -51,7 +51,7 @@ pub fn slogdet<T: Field>(
     let (matrices, signs) = (Stack::of(&a)?, Stack::of_elements(&mut sign)?);
     let logarithms = Stack::of_elements(&mut logabsdet)?;
     let (factors, pivots) = (Stack::of_output(&mut lu)?, Stack::of_rows(&mut pivots)?);
-    parallel::for_each_range(matrices.count(), 1, |range| {
+    parallel::for_each_range_of(matrices.work(), matrices.count(), |range| {
         for number in range {
             let factored = Factors::of(matrices.matrix(number));
             let (mut sign, mut sum) = (exchanges(&factored), T::Size::NONE);
@@ -81,7 +81,7 @@ pub fn slogdet<T: Field>(
 pub fn cofactors<T: Field>(a: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
     expect_square(a.sizes())?;
     let (matrices, out) = (Stack::of(&a)?, Stack::of_output(&mut out)?);
-    parallel::for_each_range(matrices.count(), 1, |range| {
+    parallel::for_each_range_of(matrices.work(), matrices.count(), |range| {
         for number in range {
             let mut factored = Factors::of(matrices.matrix(number));
             let least = T::of(T::Size::EPSILON * T::Size::EPSILON);

@@ -31,7 +31,7 @@ pub fn eigh<T: Field>(
     let upper = is_upper(uplo)?;
     let (matrices, values) = (Stack::of(&a)?, Stack::of_rows(&mut eigenvalues)?);
     let vectors = if compute_v { Some(Stack::of_output(&mut eigenvectors)?) } else { None };
-    parallel::try_for_each_range(matrices.count(), 1, |range| {
+    parallel::try_for_each_range_of(matrices.work(), matrices.count(), |range| {
         for number in range {
             let matrix = matrices.matrix(number);
             let mut lower = if upper { matrix.adjoint() } else { matrix };

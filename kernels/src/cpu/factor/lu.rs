@@ -27,7 +27,7 @@ pub fn lu_factor_ex<T: Field>(
     let matrices = Stack::of(&a)?;
     let (factors, pivots, infos) =
         (Stack::of_output(&mut lu)?, Stack::of_rows(&mut pivots)?, Stack::of_elements(&mut info)?);
-    parallel::try_for_each_range(matrices.count(), 1, |range| {
+    parallel::try_for_each_range_of(matrices.work(), matrices.count(), |range| {
         for number in range {
             let factored = Factors::exchanging(matrices.matrix(number), pivot);
             if check_errors {
@@ -68,7 +68,7 @@ pub fn lu_solve<T: Field>(
     if out.rows * out.columns == 0 {
         return Ok(());
     }
-    parallel::try_for_each_range(out.count(), 1, |range| {
+    parallel::try_for_each_range_of(out.work(), out.count(), |range| {
         for number in range {
             let factored = Factors { lu: factors.matrix(number), pivots: pivots.elements(number), zero: 0 };
             let rows = factored.lu.rows as i32;
@@ -96,7 +96,7 @@ pub fn inv_ex<T: Field>(
     expect_square(a.sizes())?;
     let (matrices, inverses, infos) =
         (Stack::of(&a)?, Stack::of_output(&mut inverse)?, Stack::of_elements(&mut info)?);
-    parallel::try_for_each_range(matrices.count(), 1, |range| {
+    parallel::try_for_each_range_of(matrices.work(), matrices.count(), |range| {
         for number in range {
             let factored = Factors::of(matrices.matrix(number));
             if check_errors {

@@ -21,7 +21,7 @@ pub fn qr<T: Field>(a: View<'_, T>, mode: &str, mut q: ViewMut<'_, T>, mut r: Vi
     let matrices = Stack::of(&a)?;
     let uppers = Stack::of_output(&mut r)?;
     let columns = if with_q { Some(Stack::of_output(&mut q)?) } else { None };
-    parallel::for_each_range(matrices.count(), 1, |range| {
+    parallel::for_each_range_of(matrices.work(), matrices.count(), |range| {
         for number in range {
             let reflected = Reflected::of(matrices.matrix(number));
             // SAFETY: each number is one thread's.

@@ -31,7 +31,7 @@ pub fn svd<T: Field>(
     let (matrices, values) = (Stack::of(&a)?, Stack::of_rows(&mut s)?);
     let vectors =
         if compute_uv { Some((Stack::of_output(&mut u)?, Stack::of_output(&mut vh)?)) } else { None };
-    parallel::try_for_each_range(matrices.count(), 1, |range| {
+    parallel::try_for_each_range_of(matrices.work(), matrices.count(), |range| {
         for number in range {
             let matrix = matrices.matrix(number);
             if !matrix.is_finite() {

@@ -27,6 +27,11 @@ impl<'a, T: Element> Stack<'a, T> {
         [self.rows as i64, self.columns as i64]
     }
 
+    /// About as many operations as a matrix takes: its elements times its shorter side.
+    pub fn work(&self) -> usize {
+        self.rows.saturating_mul(self.columns).saturating_mul(self.rows.min(self.columns))
+    }
+
     /// The matrices of a tensor.
     ///
     /// # Errors

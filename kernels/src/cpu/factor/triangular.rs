@@ -30,7 +30,7 @@ pub fn solve_triangular<T: Field>(
     if out.rows * out.columns == 0 {
         return Ok(());
     }
-    parallel::for_each_range(out.count(), 1, |range| {
+    parallel::for_each_range_of(out.work(), out.count(), |range| {
         for number in range {
             let (matrix, mut x) = (matrices.matrix(number), right.matrix(number));
             if left {

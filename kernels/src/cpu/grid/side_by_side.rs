@@ -3,7 +3,7 @@
 //! In: images and the numbers of a grid, row-major. Out: elements of the images. Must know no gradients.
 
 use opsmith_runtime::Element;
-use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::parallel::{self, Shared};
 
 use super::sampler::{Interpolation, Sampler, cubic_far, cubic_near};
 use crate::cpu::float::Float;
@@ -129,8 +129,7 @@ pub(super) fn sample<T: Element<Compute: Float>>(
     let blocks = of_sample.div_ceil(PLACES);
     let samples = grid.len() / (2 * of_sample).max(1);
     let target = Shared(out.as_mut_ptr());
-    let chunk = (CHUNK / (PLACES * (sampler.channels + ALONG))).max(1);
-    parallel::for_each_range(samples * blocks, chunk, |units| {
+    parallel::for_each_range_of(PLACES * (sampler.channels + ALONG), samples * blocks, |units| {
         let mut reads = Reads::new(along[1].count());
         for unit in units {
             let (sample, first) = (unit / blocks, unit % blocks * PLACES);

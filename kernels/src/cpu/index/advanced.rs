@@ -3,7 +3,7 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, merge};
-use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::wrapped;
@@ -37,7 +37,7 @@ fn index_bits<B: Element>(
     let Paths { pairs, rest, row } = places.against(out.sizes(), out.strides())?;
     let target = Shared(out.as_mut_ptr());
     let slice = count(&rest) * row.size as usize;
-    parallel::for_each_range(pairs.len(), CHUNK.div_ceil(slice.max(1)), |range| {
+    parallel::for_each_range_of(slice, pairs.len(), |range| {
         for number in range {
             let (data, result) = pairs[number];
             if row.steps[0] == 1

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
@@ -88,7 +88,7 @@ pub fn embedding_bag<T: Element<Compute: Ordered>>(
     let (to_sums, to_counts) = (Shared(sums.as_mut_ptr()), Shared(counts.as_mut_ptr()));
     let to_origins = Shared(origins.as_mut_ptr());
     let elements = indices.len() / count.max(1) * width;
-    parallel::for_each_range(count, (CHUNK / elements.max(1)).max(1), |bags_of_thread| {
+    parallel::for_each_range_of(elements, count, |bags_of_thread| {
         for bag in bags_of_thread {
             let seen = bags.indices(bag).filter(|&at| indices[at] != padding_idx);
             let entries = seen.map(|at| (rows_of_indices[at], factors.as_ref().map(|factors| factors[at])));

@@ -12,6 +12,7 @@ use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewM
 
 use super::checked;
 use crate::cpu::copy::{copy_row, join_row};
+use crate::cpu::lanes::LANES;
 use crate::cpu::strides::expect_sizes;
 use crate::math::{maximum, minimum};
 
@@ -182,18 +183,19 @@ fn scatter_with<T: Element>(
     index: &View<'_, i64>,
     src: &View<'_, T>,
     mut out: ViewMut<'_, T>,
-    join: impl Fn(T, T) -> T,
+    join: impl Fn(T, T) -> T + Sync,
 ) -> Result<()> {
     let places = Places::new(out.sizes(), out.strides(), dim, index)?;
     check_source(index.sizes(), src.sizes())?;
     places.check(index)?;
-    let (source, target) = (src.as_ptr(), out.as_mut_ptr());
-    places.for_each_row(index, src.strides(), &mut |row| {
+    let (source, target) = (Shared(src.as_ptr().cast_mut()), Shared(out.as_mut_ptr()));
+    places.share_lines(index, src.strides(), &|row| {
         let [index_step, data_step, source_step] = row.axis.steps;
-        // SAFETY: the rows are rows of the views; each index is checked before it is followed.
+        // SAFETY: the rows are rows of the views, and each line along the dimension has one thread; each index is checked before
+        // it is followed.
         unsafe {
             let indices = index.as_ptr().offset(row.index as isize);
-            let (source, target) = (source.offset(row.other as isize), target.offset(row.data as isize));
+            let (source, target) = (source.at(row.other).cast_const(), target.at(row.data));
             places.for_each_run(indices, index_step, row.axis.size, |to, first, length| {
                 let source = source.offset((first * source_step) as isize);
                 let target = target.offset(to + (first * data_step) as isize);
@@ -277,7 +279,7 @@ impl Places {
     /// Refuses indices out of range, before any is followed.
     fn check(&self, index: &View<'_, i64>) -> Result<()> {
         let strides = Dims::from_elem(0, index.dim());
-        self.for_each_row(index, &strides, &mut |row| {
+        self.share_rows(index, &strides, &|row| {
             let (step, length) = (row.axis.steps[0], row.axis.size);
             // SAFETY: the row is one of the view.
             let at = |element: i64| unsafe { *index.as_ptr().offset((row.index + element * step) as isize) };
@@ -348,7 +350,7 @@ impl Places {
         if index.numel() == 0 {
             return Ok(());
         }
-        let (outer, axis) = self.rows(index, other);
+        let (outer, axis) = self.rows(index, index.sizes(), other);
         for [index, data, other] in Walk::new(&outer) {
             body(Row { index, data, other, axis })?;
         }
@@ -365,9 +367,8 @@ impl Places {
         if index.numel() == 0 {
             return Ok(());
         }
-        let (outer, axis) = self.rows(index, other);
-        let chunk = CHUNK.div_ceil(axis.size as usize);
-        parallel::try_for_each_range(count(&outer), chunk, |range| {
+        let (outer, axis) = self.rows(index, index.sizes(), other);
+        parallel::try_for_each_range_of(axis.size as usize, count(&outer), |range| {
             for [index, data, other] in Walk::starting_at(&outer, range.start).take(range.len()) {
                 body(Row { index, data, other, axis })?;
             }
@@ -375,12 +376,45 @@ impl Places {
         })
     }
 
-    /// The first positions of stretches, and the positions of one.
-    fn rows(&self, index: &View<'_, i64>, other: &[i64]) -> (Axes<3>, Axis<3>) {
+    /// As [`Places::for_each_row`], in several threads if it takes long, all elements of a line along the dimension in one and in
+    /// their order.
+    fn share_lines(
+        &self,
+        index: &View<'_, i64>,
+        other: &[i64],
+        body: &(dyn Fn(Row) -> Result<()> + Sync),
+    ) -> Result<()> {
+        let (elements, threads) = (index.numel(), parallel::num_threads());
+        // The other dimension whose parts are enough for the threads, and far apart.
+        let key = |&dim: &usize| (index.size(dim).min(threads), self.strides[dim].abs());
+        let split = (0..index.dim()).filter(|&dim| dim != self.dim).max_by_key(key);
+        let Some(split) = split.filter(|_| elements > CHUNK && threads > 1) else {
+            return self.for_each_row(index, other, &mut |row| body(row));
+        };
+        let size = index.size(split);
+        let width = size.div_ceil(threads).next_multiple_of(if self.strides[split] == 1 { LANES } else { 1 });
+        parallel::try_for_each_range_of(elements / size * width.min(size), size.div_ceil(width), |parts| {
+            for first in parts.map(|part| part * width) {
+                let mut sizes: Dims = index.sizes().into();
+                sizes[split] = width.min(size - first) as i64;
+                let (outer, axis) = self.rows(index, &sizes, other);
+                let [of_index, of_data, of_other] =
+                    [index.strides(), &self.strides[..], other].map(|strides| first as i64 * strides[split]);
+                for [index, data, other] in Walk::new(&outer) {
+                    let (index, data, other) = (of_index + index, of_data + data, of_other + other);
+                    body(Row { index, data, other, axis })?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The first positions of stretches of so many elements of the index in each dimension, and the positions of one.
+    fn rows(&self, index: &View<'_, i64>, sizes: &[i64], other: &[i64]) -> (Axes<3>, Axis<3>) {
         let mut fixed = self.strides.clone();
         fixed[self.dim] = 0;
         let strides = [index.strides(), &fixed[..], other];
-        let mut outer = merge(axes(index.sizes(), strides, |_| true));
+        let mut outer = merge(axes(sizes, strides, |_| true));
         let axis = outer.pop().unwrap_or(Axis { size: 1, steps: [1; 3] });
         (outer, axis)
     }

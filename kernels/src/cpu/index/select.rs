@@ -47,7 +47,7 @@ fn index_select_bits<B: Element>(
     let slices = Slices::new(self_.sizes(), [self_.strides(), out.strides()], dim);
     let target = Shared(out.as_mut_ptr());
     let count = slices.count(&index);
-    parallel::for_each_range(count, chunk_of_rows(out.sizes(), count), |range| {
+    parallel::for_each_range_of(numel(out.sizes()) as usize / count.max(1), count, |range| {
         slices.for_each(&index, range, |start, next| {
             slices.prefetch(self_.as_ptr(), next);
             slices.for_each_row(start, |[from, to], [from_step, to_step], length| {
@@ -136,10 +136,13 @@ fn join_slices<T: Element>(
     // A slice has one thread, which joins to it in the order of the indices.
     let order = if slices.row.size < SHARED as i64 { Parts::whole(&index) } else { Parts::new(&index, size) };
     let of_part = elements / (stacks * order.count());
-    parallel::for_each_range(stacks * order.count(), CHUNK.div_ceil(of_part.max(1)), |units| {
-        for unit in units {
-            let numbers = order.numbers(unit % order.count());
-            let start = slices.stack(unit / order.count());
+    parallel::for_each_range_of(of_part, stacks * order.count(), |units| {
+        let mut unit = units.start;
+        while unit < units.end {
+            let (stack, first) = (unit / order.count(), unit % order.count());
+            let parts = first..order.count().min(first + units.end - unit);
+            unit += parts.len();
+            let (start, numbers) = (slices.stack(stack), order.numbers(parts));
             slices.for_each_of(&index, start, numbers, |start, next| join_slice(&join, start, next));
         }
     });
@@ -194,9 +197,8 @@ fn embedding_bits<B: Element>(
     let out_step = out.strides()[indices.dim()];
     let places = merge(places);
     let count = count(&places);
-    let chunk = chunk_of_rows(out.sizes(), count);
     let target = Shared(out.as_mut_ptr());
-    parallel::try_for_each_range(count, chunk, |range| {
+    parallel::try_for_each_range_of(row.size as usize, count, |range| {
         // SAFETY: the row was checked to be one of the table's; the output row is one of `out`'s, in one range.
         let copy = |(source, to): (*const B, i64)| unsafe {
             copy_row(source, row.steps[0], target.at(to), out_step, row.size as usize);
@@ -303,12 +305,6 @@ pub(crate) fn check_list(index: &[i64]) -> Result<()> {
             ShapeText(index)
         ))),
     }
-}
-
-/// Rows of a range for one thread, of `count` that together have these sizes.
-fn chunk_of_rows(sizes: &[i64], count: usize) -> usize {
-    let elements = sizes.iter().product::<i64>() as usize / count.max(1);
-    CHUNK.div_ceil(elements.max(1))
 }
 
 /// Two views as stacks of slices along one dimension: the first is indexed, the second walked.

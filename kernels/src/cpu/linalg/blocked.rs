@@ -199,10 +199,14 @@ unsafe fn blocks<T: Blocked>(
     });
 }
 
-/// Calls `of_part` with the whole product, or with parts of its columns or rows in several threads if it is large. Parts
-/// are multiples of a tile, of so many rows and columns.
+/// Multiplications that take as long as packing an element: what splitting one operand's side costs, since each part packs all of
+/// the other.
+pub(in crate::cpu) const PACKED: usize = 16;
+
+/// Calls `of_part` with the whole product, or with a part of its rows and columns in each thread if it is large. Parts are
+/// multiples of a tile, of so many rows and columns.
 pub(super) fn in_threads<T: Copy + Sync>(
-    [tile_rows, tile_columns]: [usize; 2],
+    tile: [usize; 2],
     left: Matrix<T>,
     right: Matrix<T>,
     out: MatrixMut<T>,
@@ -213,19 +217,25 @@ pub(super) fn in_threads<T: Copy + Sync>(
     if threads == 1 || rows.saturating_mul(columns).saturating_mul(inner) < SHARED {
         return of_part(left, right, out);
     }
-    let by_columns = columns / tile_columns >= rows / tile_rows;
-    let (whole, unit) = if by_columns { (columns, tile_columns) } else { (rows, tile_rows) };
-    let each = whole.div_ceil(threads).next_multiple_of(unit);
+    let [of_rows, of_columns] = part_sizes(threads, tile, [rows, columns]);
+    let (down, across) = (rows.div_ceil(of_rows), columns.div_ceil(of_columns));
     let operands = Operands(left, right, out);
-    parallel::run(threads, whole.div_ceil(each), &|number| {
+    parallel::run(threads, down * across, &|number| {
         let Operands(left, right, out) = operands.get();
-        let (first, count) = (number * each, each.min(whole - number * each));
-        if by_columns {
-            of_part(left, Matrix { columns: count, ..right.at(0, first) }, out.at(0, first));
-        } else {
-            of_part(Matrix { rows: count, ..left.at(first, 0) }, right, out.at(first, 0));
-        }
+        let (row, column) = (number / across * of_rows, number % across * of_columns);
+        let left = Matrix { rows: of_rows.min(rows - row), ..left.at(row, 0) };
+        let right = Matrix { columns: of_columns.min(columns - column), ..right.at(0, column) };
+        of_part(left, right, out.at(row, column));
     });
+}
+
+/// The rows and columns of a thread's part: of all grids of so many parts or fewer the one whose parts take the shortest time.
+fn part_sizes(threads: usize, tile: [usize; 2], sides: [usize; 2]) -> [usize; 2] {
+    let part =
+        |side: usize, count: usize| sides[side].div_ceil(count).next_multiple_of(tile[side]).min(sides[side]);
+    let grids = (1..=threads).map(|down| [part(0, down), part(1, threads / down)]);
+    let time = |&[rows, columns]: &[usize; 2]| rows * columns + PACKED * (rows + columns);
+    grids.min_by_key(time).unwrap_or(sides)
 }
 
 /// The matrices of a product for several threads.

@@ -310,8 +310,7 @@ impl Channels {
         of_channel: impl Fn(usize) -> F + Sync,
     ) {
         let target = Shared(out.as_mut_ptr());
-        let chunk = (parallel::CHUNK / self.places.max(1)).max(1);
-        parallel::for_each_range(self.samples * self.count, chunk, |rows| {
+        parallel::for_each_range_of(self.places, self.samples * self.count, |rows| {
             widest(
                 #[inline(always)]
                 || {
@@ -339,13 +338,12 @@ impl Channels {
     ) -> [Scratch<T::Compute>; N] {
         let mut totals = [(); N].map(|()| Scratch::filled(T::Compute::ZERO, self.count));
         let targets = totals.each_mut().map(|totals| Shared(totals.as_mut_ptr()));
-        let chunk = (parallel::CHUNK / (self.samples * self.places).max(1)).max(1);
         let add = |sums: &mut [f64; N], parts: [T::Compute; N]| {
             for (sum, part) in sums.iter_mut().zip(parts) {
                 *sum += part.to_scalar().to_f64();
             }
         };
-        parallel::for_each_range(self.count, chunk, |channels| {
+        parallel::for_each_range_of(self.samples * self.places, self.count, |channels| {
             for channel in channels {
                 // Sums of rows are added in double precision: there may be many.
                 let mut sums = [0f64; N];

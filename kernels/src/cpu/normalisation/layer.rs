@@ -189,7 +189,7 @@ impl<C: Real> Rows<C> {
         let elements = input.to_contiguous();
         with_slice(out, |out| {
             let target = Shared(out.as_mut_ptr());
-            parallel::for_each_range(self.count, self.chunk(), |range| {
+            parallel::for_each_range_of(self.width, self.count, |range| {
                 let (mut row, mut normal) = (Scratch::new(), Scratch::new());
                 for number in range {
                     let row = computed(&elements[self.range(number)], &mut row);
@@ -202,11 +202,6 @@ impl<C: Real> Rows<C> {
                 }
             });
         })
-    }
-
-    /// Rows that a thread takes together.
-    fn chunk(&self) -> usize {
-        (parallel::CHUNK / self.width).max(1)
     }
 
     /// The elements of a row.
@@ -241,7 +236,7 @@ impl<C: Real> Rows<C> {
         let (of_weight, of_bias) = (Shared(of_weight.as_mut_ptr()), Shared(of_bias.as_mut_ptr()));
         with_slice(&mut grad_input, |grad_input| {
             let target = Shared(grad_input.as_mut_ptr());
-            parallel::for_each_range(chunks, 1, |range| {
+            parallel::for_each_range_of(CHUNK * self.width, chunks, |range| {
                 let (mut dy, mut x, mut gradient_row) = (Scratch::new(), Scratch::new(), Scratch::new());
                 for number in range.start * CHUNK..self.count.min(range.end * CHUNK) {
                     let dy = computed(&grads[self.range(number)], &mut dy);

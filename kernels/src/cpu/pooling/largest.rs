@@ -1,7 +1,7 @@
 //! The largest element of each window.
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
-use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::{Planes, Range, Ranges};
@@ -62,7 +62,7 @@ fn max_pool<T: Element<Compute: Ordered>>(
     with_slice(&mut out, |values| {
         result = with_slice(&mut indices, |places| {
             let (values, places) = (Shared(values.as_mut_ptr()), Shared(places.as_mut_ptr()));
-            parallel::for_each_range(planes.count, (CHUNK / from.max(to)).max(1), |numbers| {
+            parallel::for_each_range_of(from.max(to), planes.count, |numbers| {
                 for number in numbers {
                     let Some(plane) = elements.get(number * from..(number + 1) * from) else { break };
                     let place = (number * to) as i64;

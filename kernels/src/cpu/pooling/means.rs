@@ -4,7 +4,7 @@
 //! In: contiguous planes and the ranges of their windows. Out: the means. Must know no gradients.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Scalar, Scratch};
 
 use super::{Planes, Range, Ranges};
@@ -56,7 +56,7 @@ pub(super) fn write_means<T: Element<Compute: Arithmetic>>(
     let (from, to) = (planes.ranges.inputs(), planes.ranges.outputs());
     let stretches = Stretch::all(&planes.ranges.dims[2]);
     let target = Shared(out.as_mut_ptr());
-    parallel::for_each_range(planes.count, (CHUNK / from.max(to).max(1)).max(1), |numbers| {
+    parallel::for_each_range_of(from.max(to), planes.count, |numbers| {
         for number in numbers {
             // SAFETY: the outputs of a plane lie in `out`, and each plane has one thread.
             let means = unsafe { std::slice::from_raw_parts_mut(target.at((number * to) as i64), to) };

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, in_memory_order};
 use opsmith_runtime::layout::{contiguous_strides, is_contiguous, numel};
-use opsmith_runtime::parallel::{self, CHUNK};
+use opsmith_runtime::parallel;
 use opsmith_runtime::{Result, Scratch};
 
 use super::loops::{LEAF, LEAVES, Lanes, Loops, Partial, Row, Sizes, Word};
@@ -109,8 +109,7 @@ unsafe fn fold_along(loops: &dyn Loops, kept: &[Axis<3>], reduced: &[Axis<1>]) {
     };
     let rows = count(outer);
     let row = Row { step: row.steps[0], length: row.size as usize };
-    let chunk = (CHUNK / (rows * row.length).max(1)).max(1);
-    parallel::for_each_range(count(kept), chunk, |range| {
+    parallel::for_each_range_of(rows * row.length, count(kept), |range| {
         let mut outputs = Walk::starting_at(kept, range.start).take(range.len());
         let mut left = range.len();
         while left > 0 {
@@ -276,8 +275,7 @@ unsafe fn fold_across(loops: &dyn Loops, kept: &[Axis<3>], lane: Axis<3>, reduce
         .min(lane.size as usize);
     let parts = split_rows(&lane, reduced);
     let across = (lane.size as usize).div_ceil(most);
-    let chunk = (CHUNK / (most * count(reduced)).max(1)).max(1);
-    parallel::for_each_range(count(kept) * across, chunk, |range| {
+    parallel::for_each_range_of(most * count(reduced), count(kept) * across, |range| {
         for number_of_block in range {
             let (row, first) = (number_of_block / across, number_of_block % across * most);
             let Some([start, target, number]) = Walk::starting_at(kept, row).next() else { return };

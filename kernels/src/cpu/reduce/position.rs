@@ -3,10 +3,10 @@
 //! NaN counts as both; of equal elements the first wins.
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
-use opsmith_runtime::axes::{Axis, Walk, axes, merge};
+use opsmith_runtime::axes::{Axis, Walk, axes, count, merge};
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::parallel::Shared;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::extreme::{Choice, Largest, Smallest, best_of, refuse_empty};
@@ -81,19 +81,37 @@ fn position<T: Element<Compute: Ordered>>(
         return along(&input, dim, keepdim, choice, None, out);
     }
     refuse_empty(input.sizes(), &reduced_dims(input.dim(), None)?)?;
-    // Row-major order decides between equals, so rows are searched in that order.
+    // Row-major order decides between equals: parts are searched in threads, and compared in that order.
     let mut outer = merge(axes(input.sizes(), [input.strides()], |_| true));
     let row = outer.pop().unwrap_or(Axis { size: 1, steps: [1] });
-    let mut best: Option<(T::Compute, i64)> = None;
-    for (number, [offset]) in Walk::new(&outer).enumerate() {
-        // SAFETY: the row's elements are elements of the view.
-        let (value, index) = unsafe { search(input.as_ptr().offset(offset as isize), row, choice) };
-        if best.is_none_or(|(old, _)| choice.replaces(value, old)) {
-            best = Some((value, number as i64 * row.size + index));
+    let pieces = (row.size as usize).div_ceil(PIECE);
+    let parts = count(&outer) * pieces;
+    let mut found = Scratch::filled((T::Compute::ZERO, 0), parts);
+    let (source, target) = (Shared(input.as_ptr().cast_mut()), Shared(found.as_mut_ptr()));
+    parallel::for_each_range_of(PIECE.min(row.size as usize), parts, |range| {
+        let mut rows = Walk::starting_at(&outer, range.start / pieces);
+        let mut start = 0;
+        for part in range.clone() {
+            let (number, first) = ((part / pieces) as i64, (part % pieces * PIECE) as i64);
+            if first == 0 || part == range.start {
+                start = rows.next().map_or(start, |[start]| start);
+            }
+            let piece = Axis { size: (row.size - first).min(PIECE as i64), ..row };
+            // SAFETY: the piece's elements are elements of the view; each part has one thread.
+            unsafe {
+                let (value, index) =
+                    search(source.at(start + first * row.steps[0]).cast_const(), piece, choice);
+                *target.at(part as i64) = (value, number * row.size + first + index);
+            }
         }
-    }
+    });
+    let best =
+        found.iter().copied().reduce(|best, next| if choice.replaces(next.0, best.0) { next } else { best });
     out.write(best.map(|(_, index)| index))
 }
+
+/// Elements of a row that are searched at a time.
+pub(in crate::cpu) const PIECE: usize = 1 << 14;
 
 /// Lines that are searched together where they lie closer in memory than a line's elements: their best elements and
 /// positions fill half of the first cache.

@@ -3,6 +3,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::contiguous_strides;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Complex32, Complex64, Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::fold::{Fold, fold};
@@ -163,26 +164,28 @@ where
         _ => return whole(input, reduced, keepdim, &mean, divisor, &mut means_view, out),
     };
     let together = (CACHED / of_each.max(1)).max(1);
-    for first in (0..slices).step_by(together as usize) {
-        let length = together.min(slices - first);
-        let slice = |strides: &[i64], sizes: &[i64]| {
-            let mut sizes = Dims::from_slice(sizes);
-            sizes[0] = length;
-            (first * strides[0], sizes)
-        };
-        let (offset, sizes) = slice(input.strides(), input.sizes());
-        // SAFETY: the slices lie inside the views, which are not used otherwise meanwhile.
-        unsafe {
-            let input = View::from_raw(input.as_ptr().offset(offset as isize), &sizes, input.strides());
-            let (offset, sizes) = slice(&strides, out.sizes());
-            let start = means_view.as_mut_ptr().offset(offset as isize);
-            let mut means = ViewMut::from_raw(start, &sizes, &strides);
-            let (offset, out_strides) = (first * out.strides()[0], out.strides());
-            let mut out = ViewMut::from_raw(out.as_mut_ptr().offset(offset as isize), &sizes, out_strides);
-            whole(&input, reduced, keepdim, &mean, divisor, &mut means, &mut out)?;
+    let (source, target) = (Shared(input.as_ptr().cast_mut()), Shared(out.as_mut_ptr()));
+    let (means, out) = (Shared(means_view.as_mut_ptr()), (out.sizes(), out.strides()));
+    let blocks = (slices as usize).div_ceil(together as usize);
+    parallel::try_for_each_range_of((together * of_each) as usize, blocks, |range| {
+        for first in range.map(|block| block as i64 * together) {
+            let slice = |strides: &[i64], sizes: &[i64]| {
+                let mut sizes = Dims::from_slice(sizes);
+                sizes[0] = together.min(slices - first);
+                (first * strides[0], sizes)
+            };
+            let (offset, sizes) = slice(input.strides(), input.sizes());
+            // SAFETY: the slices lie inside the views, which are not used otherwise meanwhile, and each has one thread.
+            unsafe {
+                let input = View::from_raw(source.at(offset).cast_const(), &sizes, input.strides());
+                let (offset, sizes) = slice(&strides, out.0);
+                let mut means = ViewMut::from_raw(means.at(offset), &sizes, &strides);
+                let mut out = ViewMut::from_raw(target.at(first * out.1[0]), &sizes, out.1);
+                whole(&input, reduced, keepdim, &mean, divisor, &mut means, &mut out)?;
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Writes the means, which are contiguous, and then the variances.

@@ -73,10 +73,10 @@ pub fn upsample<T: Element<Compute: Arithmetic>>(
     let grid = Grid::new::<T>(self_.sizes(), out.sizes(), mode, align_corners, scales)?;
     let elements = self_.to_contiguous();
     let (rows, width) = (grid.output_rows(), grid.axes[2].output);
-    let chunk = (parallel::CHUNK / (width * grid.axes[2].taps)).max(1);
+    let of_row = width * grid.axes[2].taps;
     with_slice(&mut out, |out| {
         let out = Shared(out.as_mut_ptr());
-        parallel::for_each_range(grid.planes * rows, chunk, |range| {
+        parallel::for_each_range_of(of_row, grid.planes * rows, |range| {
             let mut lines = Lines::new(&grid);
             for number in range {
                 // SAFETY: the output has so many rows, and each has one thread.
@@ -204,7 +204,7 @@ pub fn upsample_backward<T: Element<Compute: Arithmetic>>(
     let (from, to) = (grid.output_rows() * grid.axes[2].output, grid.input_rows() * grid.axes[2].input);
     with_slice(&mut out, |out| {
         let out = Shared(out.as_mut_ptr());
-        parallel::for_each_range(grid.planes, (parallel::CHUNK / from.max(to)).max(1), |range| {
+        parallel::for_each_range_of(from.max(to), grid.planes, |range| {
             let (mut sums, mut line) = (
                 Scratch::filled(T::Compute::ZERO, to),
                 Scratch::filled(T::Compute::ZERO, grid.axes[2].input),
