@@ -32,6 +32,15 @@ impl Layout {
         Layout { sizes: Dims::from_slice(sizes), strides: contiguous_strides(sizes), offset: 0 }
     }
 
+    /// Makes this the row-major layout of a shape, at the same offset.
+    #[inline]
+    pub fn set_contiguous(&mut self, sizes: &[i64]) {
+        self.strides.clear();
+        write_contiguous_strides(sizes, &mut self.strides);
+        self.sizes.clear();
+        self.sizes.extend_from_slice(sizes);
+    }
+
     /// Number of dimensions.
     pub fn dim(&self) -> usize {
         self.sizes.len()
@@ -165,6 +174,29 @@ pub(crate) fn copied(dims: &Dims) -> Dims {
     }
     // SAFETY: dims that are inline own no heap memory, so a bitwise copy is a second valid value.
     unsafe { std::ptr::read(dims) }
+}
+
+/// Writes a copy of sizes or strides that may have been written just now, number by number: a copy of larger blocks waits until
+/// these writes have reached the memory.
+///
+/// # Safety
+/// The place is valid for writes; what it held is forgotten.
+#[inline]
+pub(crate) unsafe fn write_copied(place: *mut Dims, dims: &Dims) {
+    if dims.spilled() {
+        // SAFETY: the caller's promise.
+        return unsafe { place.write(dims.clone()) };
+    }
+    // SAFETY: the caller's promise; inline dims have room for as many numbers as other inline ones. The compiler does not join
+    // volatile reads.
+    unsafe {
+        place.write(Dims::new());
+        let target = (*place).as_mut_ptr();
+        for dim in 0..dims.len() {
+            target.add(dim).write(dims.as_ptr().add(dim).read_volatile());
+        }
+        (*place).set_len(dims.len());
+    }
 }
 
 /// Number of elements of a shape.

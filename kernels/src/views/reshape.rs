@@ -12,7 +12,7 @@ use opsmith_runtime::{Dims, Error, Layout, Result};
 /// If the number of elements differs, or no strides give that shape without moving elements.
 pub fn view(layout: &Layout, size: &[i64]) -> Result<Layout> {
     if is_row_of(layout, size) {
-        return Ok(Layout { offset: layout.offset, ..Layout::contiguous(size) });
+        return row(size, layout.offset);
     }
     let sizes = infer_size(size, layout.numel())?;
     match regrouped_strides(layout, &sizes) {
@@ -25,6 +25,20 @@ pub fn view(layout: &Layout, size: &[i64]) -> Result<Layout> {
         ))
         .with_help("use reshape, which copies where it must")),
     }
+}
+
+/// Elements one after the other from an offset on. Written where the caller wants it: a copy of bytes just written waits for the
+/// memory.
+///
+/// # Errors
+/// None.
+#[inline(never)]
+fn row(sizes: &[i64], offset: i64) -> Result<Layout> {
+    let mut row = Ok(Layout { sizes: Dims::new(), strides: Dims::new(), offset });
+    if let Ok(row) = &mut row {
+        row.set_contiguous(sizes);
+    }
+    row
 }
 
 /// Whether the elements lie one after the other, and the shape has just as many: the most frequent case, whose strides are those

@@ -67,7 +67,11 @@ pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor
     if observer::observer().is_some() {
         return None;
     }
-    Some(layout(args).and_then(|layout| args[0].tensor().with_layout(&layout)))
+    // The layout stays where it was written: a copy of bytes just written waits for the memory.
+    Some(match layout(args) {
+        Ok(ref layout) => args[0].tensor().with_layout(layout),
+        Err(error) => Err(error),
+    })
 }
 
 fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {

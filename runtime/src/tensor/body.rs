@@ -11,6 +11,7 @@
 use super::Tensor;
 use crate::layout::{
     Dims, Layout, copied, has_contiguous_strides, is_contiguous, numel, same_sizes, write_contiguous_strides,
+    write_copied,
 };
 use crate::storage::Storage;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -134,8 +135,8 @@ impl Body {
         unsafe {
             (&raw mut (*place).start).write(first_element(&storage, offset, size));
             (&raw mut (*place).storage).write(storage);
-            (&raw mut (*place).layout.sizes).write(copied(sizes));
-            (&raw mut (*place).layout.strides).write(copied(strides));
+            write_copied(&raw mut (*place).layout.sizes, sizes);
+            write_copied(&raw mut (*place).layout.strides, strides);
             (&raw mut (*place).layout.offset).write(offset);
             (&raw mut (*place).numel).write(numel(sizes));
             (&raw mut (*place).contiguous).write(contiguous);
