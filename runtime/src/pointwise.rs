@@ -33,7 +33,7 @@ use crate::tensor::Tensor;
 use blocks::Blocks;
 pub(crate) use blocks::map_any;
 pub(crate) use loops::{Loop, Versions};
-use loops::{Repeating, RunOf};
+use loops::{RunOf, Special};
 use natural::{is_natural, natural, run_in_threads, run_natural};
 pub use rows::{Row, Rows, for_each_row};
 pub(crate) use rows::{Visit, for_each_rows};
@@ -208,6 +208,9 @@ pub unsafe fn map_untyped<F: Fn(&[*mut u8; MAX_OPERANDS], usize) + Sync>(
     }
 }
 
+/// In place of a repeated operand: the first input is the output.
+const IN_PLACE: usize = MAX_OPERANDS;
+
 /// A function `versions` with the versions of a loop for the processors that it is compiled for.
 macro_rules! row_versions {
     ($row:ident, $count:literal, [$($T:ident)*]) => {
@@ -248,9 +251,9 @@ macro_rules! row_versions {
             unsafe { $row::<REPEATED, R, $($T,)* F>(function, pointers, length) }
         }
 
-        /// The versions with this operand repeated; 0, which is the output, for none.
+        /// The versions with this operand repeated; 0, which is the output, for none, and [`IN_PLACE`] with the first input as output.
         const fn versions_of<const REPEATED: usize, const LIGHT: bool, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>(
-            repeating: Repeating,
+            special: Special,
         ) -> Versions {
             let oldest: RunOf<F> = oldest::<REPEATED, R, $($T,)* F>;
             match simd::versions_over::<(R, $($T,)*)>() {
@@ -258,26 +261,33 @@ macro_rules! row_versions {
                 3 => {
                     let avx2: RunOf<F> = avx2::<REPEATED, R, $($T,)* F>;
                     let avx512: RunOf<F> = avx512::<REPEATED, R, $($T,)* F>;
-                    Versions::of([if LIGHT { avx2 } else { avx512 }, oldest, avx2, avx512], repeating)
+                    Versions::of([if LIGHT { avx2 } else { avx512 }, oldest, avx2, avx512], special)
                 }
                 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
                 2 => {
                     let avx2: RunOf<F> = avx2::<REPEATED, R, $($T,)* F>;
-                    Versions::of([avx2, oldest, avx2, avx2], repeating)
+                    Versions::of([avx2, oldest, avx2, avx2], special)
                 }
-                _ => Versions::of([oldest; 4], repeating),
+                _ => Versions::of([oldest; 4], special),
             }
         }
 
         const fn versions<const LIGHT: bool, R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Copy>() -> Versions {
             // Loops over most dtypes are those of few tensors, and others are bound by their function.
-            if !LIGHT || simd::versions_over::<(R, $($T,)*)>() < 2 || $count != 2 {
-                return versions_of::<0, LIGHT, R, $($T,)* F>([None; 2]);
+            let mut special = Special::NONE;
+            if LIGHT && simd::versions_over::<(R, $($T,)*)>() >= 2 && matches!($count, 1 | 2) {
+                let dtypes: &[DType] = &[R::DTYPE, $($T::DTYPE),*];
+                if matches!(dtypes, [out, first, ..] if *out as u8 == *first as u8) {
+                    special.in_place = Some(const { &versions_of::<IN_PLACE, LIGHT, R, $($T,)* F>(Special::NONE) });
+                }
+                if $count == 2 {
+                    special.repeating = [
+                        Some(const { &versions_of::<1, LIGHT, R, $($T,)* F>(Special::NONE) }),
+                        Some(const { &versions_of::<2, LIGHT, R, $($T,)* F>(Special::NONE) }),
+                    ];
+                }
             }
-            versions_of::<0, LIGHT, R, $($T,)* F>([
-                Some(const { &versions_of::<1, LIGHT, R, $($T,)* F>([None; 2]) }),
-                Some(const { &versions_of::<2, LIGHT, R, $($T,)* F>([None; 2]) }),
-            ])
+            versions_of::<0, LIGHT, R, $($T,)* F>(special)
         }
     };
 }
@@ -349,7 +359,11 @@ macro_rules! map {
                         out,
                         $(std::slice::from_raw_parts(
                             pointers[$slot].cast::<$T>(),
-                            if REPEATED == $slot { 1 } else { length },
+                            match REPEATED {
+                                $slot => 1,
+                                IN_PLACE if $slot == 1 => 0,
+                                _ => length,
+                            },
                         )),*
                     );
                 }
@@ -359,7 +373,8 @@ macro_rules! map {
             /// wait for the one before, and none be computed beside another.
             ///
             /// # Safety
-            /// All slices have one length, but that of the repeated operand, which has one element.
+            /// All slices have one length, but that of the repeated operand, which has one element, and that of the first input
+            /// of a loop in place, which has none: its elements, of the output's type, are the output's.
             #[inline(always)]
             unsafe fn elements<const REPEATED: usize, R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
                 function: &F,
@@ -369,8 +384,11 @@ macro_rules! map {
                 for position in 0..out.len() {
                     // SAFETY: the position is one of each slice.
                     unsafe {
-                        *out.get_unchecked_mut(position) =
-                            function($(*$input.get_unchecked(if REPEATED == $slot { 0 } else { position })),*);
+                        *out.get_unchecked_mut(position) = function($(match REPEATED {
+                            IN_PLACE if $slot == 1 => *out.as_ptr().cast::<$T>().add(position),
+                            $slot => *$input.get_unchecked(0),
+                            _ => *$input.get_unchecked(position),
+                        }),*);
                     }
                 }
             }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use opsmith_runtime::internals::TensorInternals;
 use opsmith_runtime::parallel::{
-    MAX_THREADS, for_each_range, for_each_with, num_threads, set_num_threads, try_for_each_range,
+    CHUNK, MAX_THREADS, for_each_range, for_each_range_of, for_each_with, num_threads, set_num_threads,
+    try_for_each_range, try_for_each_range_of,
 };
 use opsmith_runtime::{DType, Error, ErrorKind, Scratch, Tensor};
 
@@ -45,6 +46,57 @@ fn every_item_is_visited_once() {
             }
         });
     }
+}
+
+#[test]
+fn every_item_of_any_size_is_visited_once() {
+    for threads in [1, 2, 3, 8] {
+        with_threads(threads, || {
+            for (elements, count) in
+                [(0, 5), (1, 0), (1, 3 * CHUNK), (CHUNK, 1), (CHUNK, 31), (CHUNK, 1000), (100 * CHUNK, 2)]
+            {
+                let visits: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+                let visit = |range: std::ops::Range<usize>| {
+                    range.for_each(|item| _ = visits[item].fetch_add(1, Ordering::Relaxed));
+                };
+                for_each_range_of(elements, count, visit);
+                try_for_each_range_of(elements, count, |range| {
+                    visit(range);
+                    Ok(())
+                })
+                .unwrap();
+                assert!(visits.iter().all(|seen| seen.load(Ordering::Relaxed) == 2), "{elements} {count}");
+            }
+        });
+    }
+}
+
+#[test]
+fn two_long_items_run_at_the_same_time() {
+    with_threads(2, || {
+        // Each waits for the other.
+        let arrived = AtomicUsize::new(0);
+        for_each_range_of(1 << 20, 2, |range| {
+            let start = Instant::now();
+            arrived.fetch_add(range.len(), Ordering::Relaxed);
+            while arrived.load(Ordering::Relaxed) < 2 {
+                assert!(start.elapsed() < Duration::from_secs(20), "the second item did not begin");
+                std::thread::yield_now();
+            }
+        });
+    });
+}
+
+#[test]
+fn the_error_of_the_first_long_item_is_that_of_the_loop() {
+    with_threads(3, || {
+        let failed = try_for_each_range_of(CHUNK, 100, |range| match range.end > 40 {
+            true => Err(Error::value(format!("item {}", range.end - 1))),
+            false => Ok(()),
+        });
+        let text = failed.unwrap_err().to_string();
+        assert!(text.contains("item 4"), "{text}");
+    });
 }
 
 #[test]

@@ -5,8 +5,8 @@ use opsmith::autograd::{self, Options};
 use opsmith::runtime::parallel::set_num_threads;
 use opsmith::runtime::random::Normal;
 use opsmith::{
-    AmaxOptions, ArgmaxOptions, Conv2dOptions, DType, Generator, LayerNormOptions, Result, RmsNormOptions,
-    Tensor, TensorOps,
+    AmaxOptions, ArgmaxOptions, Conv2dOptions, DType, Generator, GroupNormOptions, LayerNormOptions, Result,
+    RmsNormOptions, RollOptions, Tensor, TensorOps,
 };
 
 fn normal(shape: &[i64]) -> Result<Tensor> {
@@ -56,7 +56,13 @@ fn norms(a: &Tensor, b: &Tensor, row: &Tensor) -> Result<Vec<Tensor>> {
     let rms = x.rms_norm_with([900], RmsNormOptions::new().weight(&weight))?;
     let mut gradients = autograd::grad(&[&layer], &[&x, &weight], &[Some(b)], Options::default())?;
     gradients.extend(autograd::grad(&[&rms], &[&x, &weight], &[Some(b)], Options::default())?);
-    let mut results = vec![layer.detach(), rms.detach()];
+    let group = x.reshape([6, 30, 3500])?.group_norm_with(
+        5,
+        GroupNormOptions::new().weight(&weight.narrow(0, 0, 30)?).bias(&row.narrow(0, 30, 30)?),
+    )?;
+    let like = b.reshape([6, 30, 3500])?;
+    gradients.extend(autograd::grad(&[&group], &[&x, &weight], &[Some(&like)], Options::default())?);
+    let mut results = vec![layer.detach(), rms.detach(), group.detach()];
     results.extend(gradients.into_iter().flatten());
     Ok(results)
 }
@@ -79,7 +85,57 @@ fn indexed(a: &Tensor, b: &Tensor, places: &Tensor) -> Result<Vec<Tensor>> {
             &b.repeat([7, 1])?.reshape([7, 700, 900])?,
         )?,
         a.scatter_add(0, places, b)?,
+        a.t()?.scatter_add(1, &places.t()?, &b.t()?)?,
+        a.scatter(0, places, b)?,
+        // Rows that occur once, beside those of others.
+        a.index_add(0, &rows.narrow(0, 0, 690)?.minimum(&rows.narrow(0, 3, 690)?)?, &b.narrow(0, 0, 690)?)?,
     ])
+}
+
+/// Random numbers: each thread computes those of its part.
+fn random() -> Result<Vec<Tensor>> {
+    let generator = Generator::new(3);
+    let drawn = Some(&generator);
+    let p = opsmith::rand_generator([501, 333], drawn)?;
+    let normal = opsmith::randn_generator([501, 333], drawn)?;
+    let scaled = normal.normal_with_(opsmith::NormalOptions::new().mean(1.5).std(0.5).generator(&generator));
+    scaled?;
+    Ok(vec![
+        opsmith::randint(-5, 500, [100_003], drawn)?,
+        p.bernoulli_with(opsmith::BernoulliOptions::new().generator(&generator))?,
+        opsmith::randn_generator([100_001], drawn)?.to_dtype(DType::BF16)?,
+        p,
+        normal,
+    ])
+}
+
+/// Kernels that move elements, and those that count and search.
+fn moved(a: &Tensor, b: &Tensor) -> Result<Vec<Tensor>> {
+    let image = a.reshape([2, 35, 90, 100])?;
+    let mask = a.gt(b)?;
+    let (sorted, _) = b.reshape([-1])?.narrow(0, 0, 1000)?.sort()?;
+    let padded = image.detach().requires_grad_(true)?;
+    let border = padded.reflection_pad2d([3, 2, 1, 4])?;
+    let gradient = autograd::grad(&[&border], &[&padded], &[Some(&border.detach())], Options::default())?;
+    let mut results = vec![
+        border.detach(),
+        image.replication_pad2d([1, 1, 2, -3])?,
+        a.roll_with([3, -5], RollOptions::new().dims([1, 0]))?,
+        a.flip([0, 1])?,
+        mask.nonzero()?,
+        a.masked_select(&mask)?,
+        a.masked_scatter(&mask, b)?,
+        a.searchsorted(&sorted)?,
+        image.upsample_bilinear2d([120, 140], false)?,
+        image.upsample_nearest2d([120, 140])?,
+        a.histc()?,
+        (a.abs()? * 10.0)?.to_dtype(DType::I64)?.reshape([-1])?.bincount()?,
+        a.cumsum(1)?,
+        a.count_nonzero()?,
+        a.cdist(b)?,
+    ];
+    results.extend(gradient.into_iter().flatten());
+    Ok(results)
 }
 
 /// Convolutions and their gradients, of one group of channels, several, and one for each channel.
@@ -126,6 +182,9 @@ fn a_number_of_threads_changes_no_bit() {
             a.argmax_with(ArgmaxOptions::new().dim(0))?,
             a.argmax_with(ArgmaxOptions::new().dim(1))?,
             a.argmax()?,
+            a.t()?.argmax()?,
+            a.narrow(1, 0, 20)?.var_dim(Some(&[0]))?,
+            a.reshape([7, 90_000])?.var_dim(Some(&[1]))?,
             a.cumsum(0)?,
             half.sum()?,
         ])
@@ -134,7 +193,18 @@ fn a_number_of_threads_changes_no_bit() {
     compare("norms", || norms(&a, &b, &row));
     compare("products", || {
         let stack = normal(&[9, 64, 100])?;
-        Ok(vec![a.mm(&b.t()?)?, a.t()?.mm(&b)?, stack.bmm(&stack.transpose(1, 2)?)?, a.mv(&row)?])
+        let (wide, high) = (normal(&[130, 900])?, normal(&[900, 2000])?);
+        Ok(vec![
+            a.mm(&b.t()?)?,
+            a.t()?.mm(&b)?,
+            stack.bmm(&stack.transpose(1, 2)?)?,
+            a.mv(&row)?,
+            wide.mm(&high)?,
+            high.t()?.mm(&wide.t()?)?,
+            half.mm(&half.t()?)?,
+        ])
     });
+    compare("random numbers", random);
+    compare("moves and searches", || moved(&a, &b));
     compare("convolutions", convolutions);
 }

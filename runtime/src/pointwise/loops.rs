@@ -32,25 +32,35 @@ pub(crate) type RunOf<F> = unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize);
 pub(crate) struct Versions {
     /// In the order of [`simd::version`].
     runs: [Run; 4],
-    repeating: Repeating,
+    special: Special,
 }
 
-/// The same loop with one element of the first or of the second input for all of the others', if it is compiled.
-pub(crate) type Repeating = [Option<&'static Versions>; 2];
+/// The same loop for operands of which it reads less, where that is compiled, too.
+#[derive(Clone, Copy)]
+pub(crate) struct Special {
+    /// With one element of the first or of the second input for all of the others'.
+    pub repeating: [Option<&'static Versions>; 2],
+    /// With the first input as the output.
+    pub in_place: Option<&'static Versions>,
+}
+
+impl Special {
+    pub const NONE: Special = Special { repeating: [None; 2], in_place: None };
+}
 
 impl Versions {
-    /// The versions in the order of [`simd::version`], and the loops that repeat an operand.
-    pub const fn of<F>([halves, oldest, avx2, avx512]: [RunOf<F>; 4], repeating: Repeating) -> Versions {
+    /// The versions in the order of [`simd::version`], and the loops of special operands.
+    pub const fn of<F>([halves, oldest, avx2, avx512]: [RunOf<F>; 4], special: Special) -> Versions {
         const fn erased<F>(run: RunOf<F>) -> Run {
             // SAFETY: a reference is passed as a pointer is, and [`Loop::run`] passes one to this function.
             unsafe { std::mem::transmute::<RunOf<F>, Run>(run) }
         }
-        Versions { runs: [erased(halves), erased(oldest), erased(avx2), erased(avx512)], repeating }
+        Versions { runs: [erased(halves), erased(oldest), erased(avx2), erased(avx512)], special }
     }
 
     /// A loop that is compiled once, or chooses for itself.
     pub const fn one<F>(run: RunOf<F>) -> Versions {
-        Versions::of([run; 4], [None; 2])
+        Versions::of([run; 4], Special::NONE)
     }
 }
 
@@ -68,7 +78,14 @@ impl<'a> Loop<'a> {
     /// The loop that takes one element of an operand for all of the others', if it is compiled.
     #[inline]
     pub fn repeating(self, operand: usize) -> Option<Loop<'a>> {
-        let versions = (*self.versions.repeating.get(operand.checked_sub(1)?)?)?;
+        let versions = (*self.versions.special.repeating.get(operand.checked_sub(1)?)?)?;
+        Some(Loop { versions, ..self })
+    }
+
+    /// The loop whose output is its first input, and no other, if it is compiled.
+    #[inline(always)]
+    pub fn in_place(self) -> Option<Loop<'a>> {
+        let versions = self.versions.special.in_place?;
         Some(Loop { versions, ..self })
     }
 
@@ -77,7 +94,7 @@ impl<'a> Loop<'a> {
     /// # Safety
     /// At each pointer lie as many elements of the type that the loop was made for, one after the other; they have no other
     /// writer, and those at the first, which no other operand shares, are valid for writes. Of an operand that the loop
-    /// [repeats](Self::repeating) there is one.
+    /// [repeats](Self::repeating) there is one; the first input of a loop [in place](Self::in_place) is the output.
     #[inline]
     pub unsafe fn run(self, pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
         let run = self.versions.runs[simd::version() & 3];

@@ -83,12 +83,21 @@ pub(super) unsafe fn run_natural<const N: usize>(
     unsafe {
         if !pointers[1..N].contains(&pointers[0]) {
             body.run(pointers, length);
+        } else if let Some(body) = in_place::<N>(pointers, body) {
+            body.run(pointers, length);
         } else if length * dtypes[0].size() <= LINE {
             run_line_in_place::<N>(pointers, length * dtypes[0].size(), length, body);
         } else {
             run_in_place(pointers, dtypes, length, body);
         }
     }
+}
+
+/// The loop in place, if it is compiled and the output is the first input and no other.
+#[inline(always)]
+fn in_place<'a, const N: usize>(pointers: &[*mut u8; MAX_OPERANDS], body: Loop<'a>) -> Option<Loop<'a>> {
+    let is_first = N > 1 && pointers[1] == pointers[0] && (N == 2 || !pointers[2..N].contains(&pointers[0]));
+    if is_first { body.in_place() } else { None }
 }
 
 /// Bytes of an output that are copied at once, without a block.
@@ -228,7 +237,7 @@ pub(super) unsafe fn run_in_threads<const N: usize>(
         advance(&mut pointers, dtypes, range.start);
         // SAFETY: the range lies in the caller's, and no other thread has one of its elements.
         unsafe {
-            if is_large {
+            if is_large && in_place::<N>(&pointers, body).is_none() {
                 run_by_blocks(&pointers, dtypes, range.len(), body);
             } else {
                 run_natural(&pointers, dtypes, range.len(), body);
