@@ -237,7 +237,7 @@ pub(super) unsafe fn run_in_threads<const N: usize>(
         advance(&mut pointers, dtypes, range.start);
         // SAFETY: the range lies in the caller's, and no other thread has one of its elements.
         unsafe {
-            if is_large && in_place::<N>(&pointers, body).is_none() {
+            if is_large {
                 run_by_blocks(&pointers, dtypes, range.len(), body);
             } else {
                 run_natural(&pointers, dtypes, range.len(), body);
