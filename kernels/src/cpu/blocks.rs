@@ -5,7 +5,7 @@
 use super::linalg::innermost::{Blocked, Kernels};
 use super::{
     attention, convolution, distance, factor, fft, grid, index, lanes, linalg, normalisation, order, pooling,
-    random, reduce, softmax, sort, tiles,
+    random, reduce, search, softmax, sort, tiles,
 };
 
 /// Where a size stands, and how many elements it is.
@@ -52,7 +52,9 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("long::FEW", fft::long::FEW),
     ("long::SHORTEST", fft::long::SHORTEST),
     ("random::PIECE", random::PIECE),
-    ("order::TABLES", order::TABLES),
+    ("counts::BLOCK", order::counts::BLOCK),
+    ("counts::PIECE", order::counts::PIECE),
+    ("counts::TABLES", order::counts::TABLES),
     ("layer::CHUNK", normalisation::layer::CHUNK),
     ("largest::WIDTH", pooling::largest::WIDTH),
     ("means::WIDTH", pooling::means::WIDTH),
@@ -74,6 +76,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("parts::PARTS", index::parts::PARTS),
     ("scatter::RUN", index::scatter::RUN),
     ("select::SHARED", index::select::SHARED),
+    ("search::TOGETHER", search::TOGETHER),
     ("softmax::BUFFER", softmax::BUFFER),
     ("sort::KEPT", sort::KEPT),
     ("tiles::SHORT", tiles::SHORT as usize),

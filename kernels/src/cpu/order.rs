@@ -3,15 +3,17 @@
 //! NaN counts as larger than every number; medians with one are NaN, unless they pass over them. Of equal elements, the
 //! first is chosen, by [`mode`] the last.
 
-use opsmith_runtime::arith::{Arithmetic, Ordered};
+pub(super) mod counts;
+
+use opsmith_runtime::axes::Walk;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::simd::widest;
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
+pub use self::counts::{bincount, histc};
+pub(crate) use self::counts::{divisible, extremes};
 use super::sort::SortKey;
-use super::strides::{expect_operand, reduced_strides};
+use super::strides::reduced_strides;
 use super::tiles::lines;
-use opsmith_runtime::axes::Walk;
 
 /// An element of a line as a number in order, and its place.
 type Entry = (u64, i64);
@@ -221,125 +223,6 @@ fn choose_of_all<T: SortKey>(
     out.write([elements[place as usize]])
 }
 
-/// The number of elements in each of equal parts of a range, as many as the output has elements; of all elements if both
-/// ends are equal.
-///
-/// # Errors
-/// If the range is not finite, or ends before it starts.
-pub fn histc<T: Element<Compute: Ordered>>(
-    self_: View<'_, T>,
-    min: Scalar,
-    max: Scalar,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
-    let bins = out.numel();
-    let (mut low, mut high) = (min.to_f64(), max.to_f64());
-    if low == high && self_.numel() > 0 {
-        let elements = || self_.iter().map(|element| element.to_scalar().to_f64());
-        // NaN stays, and is refused below.
-        let least = |a: f64, b: f64| if a.is_nan() || a < b { a } else { b };
-        low = elements().fold(f64::INFINITY, least);
-        high = -elements().map(|x| -x).fold(f64::INFINITY, least);
-    }
-    let (low, high) = divisible(low, high)?;
-    let number = |x: f64| T::from_scalar(Scalar::Float(x)).to_compute();
-    let (first, last, parts) = (number(low), number(high), number(bins as f64));
-    let width = Arithmetic::sub(last, first);
-    let mut counts = Scratch::filled(0i64, bins);
-    for element in self_.iter() {
-        let x = element.to_compute();
-        if !(x.ge(first) && x.le(last)) {
-            continue;
-        }
-        let place = Arithmetic::div(Arithmetic::mul(Arithmetic::sub(x, first), parts), width);
-        let place = T::from_compute(place).to_scalar().to_i64().clamp(0, bins as i64 - 1);
-        counts[place as usize] += 1;
-    }
-    out.write(counts.into_iter().map(|count| T::from_scalar(Scalar::Int(count))))
-}
-
-/// The range that is divided into parts: one around the number if both ends are equal.
-///
-/// # Errors
-/// As [`histc`].
-pub(crate) fn divisible(low: f64, high: f64) -> Result<(f64, f64)> {
-    let (low, high) = if low == high { (low - 1.0, high + 1.0) } else { (low, high) };
-    if !low.is_finite() || !high.is_finite() || low > high {
-        return Err(Error::value(format!("the range from {low} to {high} cannot be divided"))
-            .with_help("give finite numbers, `max` above `min`"));
-    }
-    Ok((low, high))
-}
-
-/// How often each number from 0 on occurs, or the sum of the weights at its places.
-///
-/// # Errors
-/// If a number has no place in the output, or there is not a weight for each.
-pub fn bincount<T: Element<Compute: Arithmetic>>(
-    self_: View<'_, i64>,
-    weights: Option<View<'_, T>>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
-    if let Some(weights) = &weights {
-        expect_operand("weights", weights.sizes(), self_.sizes())?;
-    }
-    let numbers = self_.to_contiguous();
-    let bins = out.numel();
-    let is_bin = |number: &i64| (0..bins as i64).contains(number);
-    // The first that is none is looked for if there is one: a loop that may end early has no vectors.
-    let are_bins = extremes(&numbers).is_none_or(|extremes| extremes.iter().all(is_bin));
-    if let Some(number) = numbers.iter().find(|number| !are_bins && !is_bin(number)) {
-        return Err(Error::value(format!("the number {number} is not one of {bins} from 0 on")));
-    }
-    let Some(weights) = weights else {
-        return out.write(counts(&numbers, bins).into_iter().map(|count| T::from_scalar(Scalar::Int(count))));
-    };
-    let mut sums = Scratch::filled(T::default().to_compute(), bins);
-    for (number, weight) in numbers.iter().zip(weights.to_contiguous().iter()) {
-        let sum = &mut sums[*number as usize];
-        *sum = Arithmetic::add(*sum, weight.to_compute());
-    }
-    out.write(sums.into_iter().map(T::from_compute))
-}
-
-/// The smallest and the largest of some numbers.
-pub(crate) fn extremes(numbers: &[i64]) -> Option<[i64; 2]> {
-    let first = *numbers.first()?;
-    let extremes = widest(
-        #[inline(always)]
-        move || {
-            numbers.iter().fold([first; 2], |[least, most], &number| [least.min(number), most.max(number)])
-        },
-    );
-    Some(extremes)
-}
-
-/// Tables that neighbours are counted in, in turn: a count that follows one of the same number would wait for it.
-pub(super) const TABLES: usize = 4;
-
-/// How often each number below so many occurs. All are below it.
-fn counts(numbers: &[i64], bins: usize) -> Scratch<i64> {
-    let tables = if bins <= numbers.len() / TABLES { TABLES } else { 1 };
-    let mut counts = Scratch::filled(0, bins * tables);
-    if tables == 1 {
-        numbers.iter().for_each(|number| counts[*number as usize] += 1);
-        return counts;
-    }
-    let (blocks, rest) = numbers.as_chunks::<TABLES>();
-    for block in blocks {
-        for (table, number) in block.iter().enumerate() {
-            counts[table * bins + *number as usize] += 1;
-        }
-    }
-    rest.iter().for_each(|number| counts[*number as usize] += 1);
-    let (first, others) = counts.split_at_mut(bins);
-    for other in others.chunks_exact(bins) {
-        first.iter_mut().zip(other).for_each(|(sum, count)| *sum += count);
-    }
-    counts.truncate(bins);
-    counts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -365,18 +248,5 @@ mod tests {
         assert_eq!(along(mode, &[3.0, 1.0, 3.0, 1.0, 2.0]), (1.0, 3));
         assert_eq!(along(mode, &[nan, nan, 2.0]), (2.0, 2));
         assert_eq!(along(mode, &[nan, 2.0, nan, 2.0]), (2.0, 3));
-    }
-
-    #[test]
-    fn histograms() {
-        let mut out = Array::zeros(&[2]);
-        let input = Array::new(&[4], [0.0f64, 1.0, 2.0, f64::INFINITY]);
-        histc(input.view(), Scalar::Int(0), Scalar::Int(2), out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [1.0, 2.0]);
-        assert!(histc(input.view(), Scalar::Int(0), Scalar::Int(0), out.view_mut()).is_err());
-        let mut out = Array::zeros(&[3]);
-        let numbers = Array::new(&[3], [2i64, 0, 2]);
-        bincount::<i64>(numbers.view(), None, out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [1, 0, 2]);
     }
 }

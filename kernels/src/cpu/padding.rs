@@ -5,9 +5,12 @@
 use std::ops::Range;
 
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::layout::numel;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
-use super::rounded::held;
+use super::copy::{copy_row, join_row};
+use super::row_major::{advance, index_of};
 use super::strides::{expect_operand, expect_sizes};
 use crate::infer::padded_sizes;
 
@@ -144,71 +147,184 @@ pub(crate) fn check_border(sizes: &[i64], padding: &[i64], out_sizes: &[i64], pl
     Ok(())
 }
 
-/// For each padded dimension from the first on, the element that each place of the output shows.
-fn sources(sizes: &[i64], padding: &[i64], place: Place) -> Result<Scratch<Scratch<i64>>> {
-    let padded = padding.len() / 2;
-    let first = sizes.len() - padded;
-    (first..sizes.len())
-        .map(|dim| {
-            let numbers = 2 * (sizes.len() - 1 - dim);
-            let (before, after) = (padding[numbers], padding[numbers + 1]);
-            let size = sizes[dim];
-            let kept = (-before).max(0)..size + after.min(0);
-            (-before..size + after).map(|at| place(at, size, kept.clone())).collect()
-        })
-        .collect()
+/// The elements that the places of a dimension show: those of the border before, neighbours, those of the border behind.
+struct Border {
+    before: Scratch<i64>,
+    inner: Range<i64>,
+    behind: Scratch<i64>,
 }
 
-/// Calls `body` with the number of each element of the output and of the element it shows, both
-/// counted in row-major order.
-fn for_each_pair(
-    sizes: &[i64],
-    padding: &[i64],
-    out_sizes: &[i64],
-    place: Place,
-    mut body: impl FnMut(usize, usize),
-) -> Result<()> {
-    expect_operand("an operand", out_sizes, &padded_sizes(sizes, padding)?)?;
-    let sources = sources(sizes, padding, place)?;
-    let padded = sources.len();
-    let (outer, plane) = sizes.split_at(sizes.len() - padded);
-    let plane_size = plane.iter().product::<i64>();
-    let mut number = 0;
-    for outer in 0..outer.iter().product::<i64>() {
-        // Rows of the output plane: every combination of places but the last dimension's.
-        let (last, others) =
-            sources.split_last().map_or((&[][..], &[][..]), |(last, rest)| (&last[..], rest));
-        let rows: usize = others.iter().map(|list| list.len()).product();
-        for row in 0..rows {
-            let mut rest = row;
-            let mut start = 0;
-            let mut step = plane[padded - 1];
-            for dim in (0..others.len()).rev() {
-                start += others[dim][rest % others[dim].len()] * step;
-                rest /= others[dim].len();
-                step *= plane[dim];
+impl Border {
+    fn new(size: i64, before: i64, after: i64, place: Place) -> Result<Border> {
+        let (start, end) = (-before, size + after);
+        let kept = start.max(0)..end.min(size);
+        let first = kept.start.min(end);
+        let last = kept.end.max(first);
+        let shown = |places: Range<i64>| -> Result<Scratch<i64>> {
+            places.map(|at| place(at, size, kept.clone())).collect()
+        };
+        Ok(Border { before: shown(start..first)?, inner: first..last, behind: shown(last..end)? })
+    }
+
+    /// The element that each place shows.
+    fn all(&self) -> impl Iterator<Item = i64> {
+        self.before.iter().copied().chain(self.inner.clone()).chain(self.behind.iter().copied())
+    }
+
+    /// The places of the border before or behind, as their positions in a row and those of the elements they show, at these
+    /// steps.
+    fn singles(&self, is_behind: bool, [step, shown_step]: [i64; 2]) -> Scratch<[i64; 2]> {
+        let inner_end = self.before.len() + (self.inner.end - self.inner.start) as usize;
+        let (first, shown) = if is_behind { (inner_end, &self.behind) } else { (0, &self.before) };
+        let single = |(number, at): (usize, &i64)| [(first + number) as i64 * step, at * shown_step];
+        shown.iter().enumerate().map(single).collect()
+    }
+}
+
+/// The borders of the padded dimensions, from the first on.
+fn borders(sizes: &[i64], padding: &[i64], place: Place) -> Result<Scratch<Border>> {
+    let numbers = padding.chunks_exact(2).rev();
+    let first = sizes.len() - padding.len() / 2;
+    numbers.zip(&sizes[first..]).map(|(pair, &size)| Border::new(size, pair[0], pair[1], place)).collect()
+}
+
+/// For each place of a dimension, those places of another tensor's dimension that belong to it, in rising order.
+struct Partners {
+    /// None if both dimensions are the same.
+    list: Option<(Scratch<usize>, Scratch<i64>)>,
+}
+
+impl Partners {
+    /// For each place of an output, the element it shows.
+    fn of_places(border: &Border) -> Partners {
+        let shown: Scratch<i64> = border.all().collect();
+        Partners { list: Some(((0..=shown.len()).collect(), shown)) }
+    }
+
+    /// For each of so many elements, the places that show it.
+    fn of_elements(border: &Border, size: i64) -> Partners {
+        let mut starts = Scratch::filled(0, size as usize + 1);
+        border.all().for_each(|at| starts[at as usize + 1] += 1);
+        for at in 0..size as usize {
+            starts[at + 1] += starts[at];
+        }
+        let mut ends = starts.clone();
+        let mut places = Scratch::filled(0, starts[size as usize]);
+        for (place, at) in border.all().enumerate() {
+            let end = &mut ends[at as usize];
+            places[*end] = place as i64;
+            *end += 1;
+        }
+        Partners { list: Some((starts, places)) }
+    }
+}
+
+/// All dimensions but the last: a row of one tensor belongs to rows of another.
+struct Rows<'a> {
+    sizes: &'a [i64],
+    strides: &'a [i64],
+    /// Strides of the other tensor.
+    others: &'a [i64],
+    partners: Scratch<Partners>,
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of a tensor with these sizes and strides; `partners` are those of the padded dimensions but the last.
+    fn new(
+        sizes: &'a [i64],
+        strides: &'a [i64],
+        others: &'a [i64],
+        partners: impl DoubleEndedIterator<Item = Partners> + ExactSizeIterator,
+    ) -> Rows<'a> {
+        let dims = sizes.len() - 1;
+        let plain = (partners.len()..dims).map(|_| Partners { list: None });
+        let partners = plain.chain(partners).collect();
+        Rows { sizes: &sizes[..dims], strides: &strides[..dims], others: &others[..dims], partners }
+    }
+
+    /// Calls `body` with the position of each row of these numbers, and those of the rows that belong to it in row-major order.
+    fn for_each(&self, numbers: Range<usize>, body: &mut dyn FnMut(i64, &[i64])) {
+        let Some(last) = self.sizes.len().checked_sub(1) else { return body(0, &[0]) };
+        let mut index = index_of(numbers.start, self.sizes);
+        let (mut starts, mut others) = (Scratch::new(), Scratch::new());
+        let mut number = numbers.start;
+        while number < numbers.end {
+            let own: i64 = std::iter::zip(&index[..last], self.strides).map(|(at, stride)| at * stride).sum();
+            starts.clear();
+            self.for_each_partner(&index[..last], 0, &mut |start| starts.push(start));
+            let places = index[last]..self.sizes[last].min(index[last] + (numbers.end - number) as i64);
+            for at in places.clone() {
+                others.clear();
+                for start in &starts {
+                    self.for_each_of(last, at, &mut |place| others.push(start + place * self.others[last]));
+                }
+                body(own + at * self.strides[last], &others);
             }
-            for &at in last {
-                body(number, (outer * plane_size + start + at) as usize);
-                number += 1;
+            number += (places.end - places.start) as usize;
+            index[last] = places.end - 1;
+            advance(&mut index, self.sizes);
+        }
+    }
+
+    /// Calls `body` with the positions of rows that belong to the index of the first dimensions, of which the part `left` is to
+    /// be added to `position`.
+    fn for_each_partner(&self, left: &[i64], position: i64, body: &mut dyn FnMut(i64)) {
+        let Some((&at, rest)) = left.split_first() else { return body(position) };
+        let dim = self.sizes.len() - 1 - left.len();
+        self.for_each_of(dim, at, &mut |place| {
+            self.for_each_partner(rest, position + place * self.others[dim], body);
+        });
+    }
+
+    /// Calls `body` with the places that belong to one of a dimension.
+    #[inline]
+    fn for_each_of(&self, dim: usize, at: i64, body: &mut impl FnMut(i64)) {
+        match &self.partners[dim].list {
+            None => body(at),
+            Some((starts, places)) => {
+                let places = &places[starts[at as usize]..starts[at as usize + 1]];
+                places.iter().for_each(|place| body(*place));
             }
         }
     }
-    Ok(())
 }
 
+#[inline(never)]
 fn pad<B: Element>(
     input: &View<'_, B>,
     padding: &[i64],
     place: Place,
     mut out: ViewMut<'_, B>,
 ) -> Result<()> {
-    let elements = input.to_contiguous();
-    let mut result = Scratch::with_capacity(out.numel());
-    for_each_pair(input.sizes(), padding, out.sizes(), place, |_, from| result.push(elements[from]))?;
-    out.write(result)
+    expect_operand("an operand", out.sizes(), &padded_sizes(input.sizes(), padding)?)?;
+    let borders = borders(input.sizes(), padding, place)?;
+    let Some((border, others)) = borders.split_last() else { return Ok(()) };
+    let (sizes, strides, target) = (out.sizes(), out.strides(), Shared(out.as_mut_ptr()));
+    let rows = Rows::new(sizes, strides, input.strides(), others.iter().map(Partners::of_places));
+    let last = sizes.len() - 1;
+    let (step, from_step) = (strides[last], input.strides()[last]);
+    let mut singles = border.singles(false, [step, from_step]);
+    singles.extend_from_slice(&border.singles(true, [step, from_step]));
+    let inner = [border.before.len() as i64 * step, border.inner.start * from_step];
+    let length = (border.inner.end - border.inner.start) as usize;
+    parallel::for_each_range_of(sizes[last] as usize, numel(rows.sizes) as usize, |numbers| {
+        rows.for_each(numbers, &mut |to, others| {
+            // SAFETY: the positions are those of a row of the output, which one thread has, and of a row of the input, which
+            // places have one of; the border's elements lie in them.
+            unsafe {
+                let (from, to) = (input.as_ptr().offset(others[0] as isize), target.at(to));
+                let neighbours = from.wrapping_offset(inner[1] as isize);
+                copy_row(neighbours, from_step, to.wrapping_offset(inner[0] as isize), step, length);
+                for [place, at] in &singles {
+                    *to.offset(*place as isize) = *from.offset(*at as isize);
+                }
+            }
+        });
+    });
+    Ok(())
 }
 
+/// Each element of the input has one thread, which adds to it in the row-major order of the output.
 fn pad_backward<T: Element<Compute: Arithmetic>>(
     grad: &View<'_, T>,
     sizes: &[i64],
@@ -217,55 +333,56 @@ fn pad_backward<T: Element<Compute: Arithmetic>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), sizes)?;
-    let grad_elements = grad.to_contiguous();
-    let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());
-    for_each_pair(sizes, padding, grad.sizes(), place, |number, from| {
-        sums[from] = held::<T>(Arithmetic::add(sums[from], grad_elements[number].to_compute()));
-    })?;
-    out.write(sums.into_iter().map(T::from_compute))
+    expect_operand("an operand", grad.sizes(), &padded_sizes(sizes, padding)?)?;
+    let borders = borders(sizes, padding, place)?;
+    let Some((border, others)) = borders.split_last() else { return Ok(()) };
+    let (strides, target, last) = (out.strides(), Shared(out.as_mut_ptr()), sizes.len() - 1);
+    let padded = &sizes[last - others.len()..last];
+    let partners = others.iter().zip(padded).map(|(border, &size)| Partners::of_elements(border, size));
+    let rows = Rows::new(sizes, strides, grad.strides(), partners);
+    let (step, from_step) = (strides[last], grad.strides()[last]);
+    let singles = [false, true].map(|is_behind| border.singles(is_behind, [from_step, step]));
+    let inner = [border.before.len() as i64 * from_step, border.inner.start * step];
+    let length = (border.inner.end - border.inner.start) as usize;
+    // As memory holds the sum after each addition.
+    let add = |sum: T, grad: T| T::from_compute(Arithmetic::add(sum.to_compute(), grad.to_compute()));
+    parallel::for_each_range_of(grad.sizes()[last] as usize, numel(rows.sizes) as usize, |numbers| {
+        rows.for_each(numbers, &mut |to, others| {
+            // SAFETY: the positions are those of a row of the output, which one thread has, and of rows of the gradient; the
+            // border's elements lie in them.
+            unsafe {
+                let to = target.at(to);
+                fill_row(to, step, sizes[last] as usize, T::from_compute(T::Compute::ZERO));
+                for other in others {
+                    let from = grad.as_ptr().offset(*other as isize);
+                    let single = |[place, at]: &[i64; 2]| {
+                        let sum = to.offset(*at as isize);
+                        *sum = add(*sum, *from.offset(*place as isize));
+                    };
+                    singles[0].iter().for_each(single);
+                    let neighbours = from.wrapping_offset(inner[0] as isize);
+                    join_row(neighbours, from_step, to.wrapping_offset(inner[1] as isize), step, length, add);
+                    singles[1].iter().for_each(single);
+                }
+            }
+        });
+    });
+    Ok(())
+}
+
+/// Writes one element to all of a row.
+///
+/// # Safety
+/// `length` elements, `step` apart, are valid for writes.
+unsafe fn fill_row<T: Copy>(to: *mut T, step: i64, length: usize, element: T) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if step == 1 {
+            return std::slice::from_raw_parts_mut(to, length).fill(element);
+        }
+        (0..length as isize).for_each(|at| *to.offset(at * step as isize) = element);
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cpu::testing::{Array, assert_close, scattered};
-
-    #[test]
-    fn borders() {
-        let x = Array::new(&[1, 3], [1, 2, 3]).reversed(1).reversed(1);
-        let mut out = Array::zeros(&[1, 7]);
-        reflection_pad(x.view(), &[2, 2], out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [3, 2, 1, 2, 3, 2, 1]);
-        replication_pad(x.view(), &[2, 2], out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [1, 1, 1, 2, 3, 3, 3]);
-        circular_pad(x.view(), &[2, 2], out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [2, 3, 1, 2, 3, 1, 2]);
-        let mut out = Array::zeros(&[1, 8]);
-        assert!(reflection_pad(x.view(), &[3, 2], out.view_mut()).is_err());
-        let mut out = Array::zeros(&[1, 9]);
-        assert!(circular_pad(x.view(), &[4, 2], out.view_mut()).is_err());
-        assert!(reflection_pad(x.view(), &[3, 3], out.view_mut()).is_err());
-        let x = Array::new(&[1, 2, 3], [1, 2, 3, 4, 5, 6]);
-        let mut out = Array::zeros(&[1, 3, 3]);
-        replication_pad(x.view(), &[-1, 1, 1, 0], out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [2, 3, 3, 2, 3, 3, 5, 6, 6]);
-        assert!(replication_pad(x.view(), &[1], out.view_mut()).is_err());
-    }
-
-    #[test]
-    fn gradients_are_transposes() {
-        let dense = |sizes: &[i64]| Array::new(sizes, scattered(sizes.iter().product::<i64>() as usize));
-        let (x, dy) = (dense(&[2, 3, 4, 3]), dense(&[2, 5, 3, 6]).reversed(3));
-        let (mut y, mut dx) = (Array::zeros(&[2, 5, 3, 6]), Array::zeros(&[2, 3, 4, 3]));
-        let padding = [1, 2, -1, 0, 2, 0];
-        let product = |a: &Array<f64>, b: &Array<f64>| -> f64 {
-            a.to_vec().iter().zip(b.to_vec()).map(|(a, b)| a * b).sum()
-        };
-        reflection_pad(x.view(), &padding, y.view_mut()).unwrap();
-        reflection_pad_backward(dy.view(), x.view().into(), &padding, dx.view_mut()).unwrap();
-        assert_close(&[product(&y, &dy)], &[product(&x, &dx)], 1e-12);
-        replication_pad(x.view(), &padding, y.view_mut()).unwrap();
-        replication_pad_backward(dy.view(), x.view().into(), &padding, dx.view_mut()).unwrap();
-        assert_close(&[product(&y, &dy)], &[product(&x, &dx)], 1e-12);
-    }
-}
+mod tests;

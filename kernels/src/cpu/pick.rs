@@ -1,14 +1,17 @@
 //! Elements at other places: stacked, repeated, mirrored, moved, padded, and picked by a mask.
 
+mod moved;
+
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, View, ViewMut};
 
 use super::copy::{copy_into, with_slice};
 use super::fill::fill_with;
+use super::mask::Mask;
 use super::strides::{broadcast_strides, expect_sizes};
 use crate::infer;
-use crate::math::truth;
+pub use moved::{flip, roll};
 
 /// Tensors joined along a new dimension: `[1, 2]` and `[3, 4]` along 1 are `[[1, 3], [2, 4]]`.
 ///
@@ -82,104 +85,6 @@ impl Repetitions {
     }
 }
 
-/// The elements in reversed order along dimensions: `[1, 2, 3]` becomes `[3, 2, 1]`.
-///
-/// # Errors
-/// If a dimension is out of range.
-pub fn flip<T: Element>(self_: View<'_, T>, dims: &[i64], mut out: ViewMut<'_, T>) -> Result<()> {
-    // SAFETY: elements are moved.
-    flip_bits(self_.bits(), dims, unsafe { out.bits() })
-}
-
-#[inline(never)]
-fn flip_bits<B: Element>(self_: View<'_, B>, dims: &[i64], mut out: ViewMut<'_, B>) -> Result<()> {
-    expect_sizes(out.sizes(), self_.sizes())?;
-    if self_.numel() == 0 {
-        return Ok(());
-    }
-    let mut strides: Dims = self_.strides().into();
-    let mut start = 0;
-    for &dim in dims {
-        let dim = wrap_dim(dim, self_.dim())?;
-        if let Some(stride) = strides.get_mut(dim) {
-            start += *stride * (self_.sizes()[dim] - 1);
-            *stride = -*stride;
-        }
-    }
-    let source = self_.as_ptr().wrapping_offset(start as isize);
-    // SAFETY: the same elements, walked from the other end.
-    copy_into(&unsafe { View::from_raw(source, self_.sizes(), &strides) }, &mut out)
-}
-
-/// The elements moved along dimensions, the last ones to the front: `[1, 2, 3]` by 1 is `[3, 1, 2]`.
-/// Without dimensions, in row-major order.
-///
-/// # Errors
-/// If a dimension is out of range.
-pub fn roll<T: Element>(
-    self_: View<'_, T>,
-    shifts: &[i64],
-    dims: &[i64],
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
-    // SAFETY: elements are moved.
-    roll_bits(self_.bits(), shifts, dims, unsafe { out.bits() })
-}
-
-#[inline(never)]
-fn roll_bits<B: Element>(
-    self_: View<'_, B>,
-    shifts: &[i64],
-    dims: &[i64],
-    mut out: ViewMut<'_, B>,
-) -> Result<()> {
-    expect_sizes(out.sizes(), self_.sizes())?;
-    let count = self_.numel() as i64;
-    if count == 0 {
-        return Ok(());
-    }
-    let elements = self_.to_contiguous();
-    if dims.is_empty() {
-        let shift = shifts.first().copied().unwrap_or(0).rem_euclid(count) as usize;
-        let split = elements.len() - shift;
-        out.write(elements[split..].iter().chain(&elements[..split]).copied())?;
-        return Ok(());
-    }
-    // How far each dimension moves in all.
-    let mut moves = Dims::from_elem(0, self_.dim());
-    for (&shift, &dim) in shifts.iter().zip(dims) {
-        let dim = wrap_dim(dim, self_.dim())?;
-        if let (Some(total), Some(&size)) = (moves.get_mut(dim), self_.sizes().get(dim)) {
-            *total = (*total + shift.rem_euclid(size)).rem_euclid(size);
-        }
-    }
-    // Runs of neighbours stay together: those behind the last dimension that moves, which splits in two.
-    let last = moves.iter().rposition(|shift| *shift != 0).unwrap_or(0);
-    let (sizes, strides) = (self_.sizes(), opsmith_runtime::layout::contiguous_strides(self_.sizes()));
-    let inner = strides.get(last).copied().unwrap_or(1) as usize;
-    let (row, split) = match sizes.get(last) {
-        Some(size) => (*size as usize * inner, moves[last] as usize * inner),
-        None => (1, 0),
-    };
-    with_slice(&mut out, |out| {
-        let mut index = Dims::from_elem(0, last);
-        for to in out.chunks_exact_mut(row) {
-            let from: i64 =
-                (0..last).map(|dim| (index[dim] + sizes[dim] - moves[dim]) % sizes[dim] * strides[dim]).sum();
-            let from = &elements[from as usize..][..row];
-            to[split..].copy_from_slice(&from[..row - split]);
-            to[..split].copy_from_slice(&from[row - split..]);
-            for dim in (0..last).rev() {
-                index[dim] += 1;
-                if index[dim] < sizes[dim] {
-                    break;
-                }
-                index[dim] = 0;
-            }
-        }
-    })
-}
-
 /// A tensor with a value around it; `pad` holds how much before and after each dimension, from the last
 /// one on, and cuts off where it is negative.
 ///
@@ -233,30 +138,13 @@ fn pad_bits<B: Element>(self_: View<'_, B>, pad: &[i64], mut out: ViewMut<'_, B>
 ///
 /// # Errors
 /// If the output does not have a row for each of them.
-pub fn nonzero<T: Element<Compute: Arithmetic>>(self_: View<'_, T>, mut out: ViewMut<'_, i64>) -> Result<()> {
-    let (mut indices, mut found) = (Scratch::new(), 0);
-    let mut index = Dims::from_elem(0, self_.dim());
-    for element in self_.iter() {
-        if truth(element.to_compute()) {
-            indices.extend_from_slice(&index);
-            found += 1;
-        }
-        advance(&mut index, self_.sizes());
-    }
-    expect_sizes(out.sizes(), &[found, self_.dim() as i64])?;
-    out.write(indices)
+pub fn nonzero<T: Element<Compute: Arithmetic>>(self_: View<'_, T>, out: ViewMut<'_, i64>) -> Result<()> {
+    write_indices(&Mask::new(&self_), self_.sizes(), out)
 }
 
-/// The next index in row-major order.
-#[inline]
-fn advance(index: &mut [i64], sizes: &[i64]) {
-    for (index, size) in index.iter_mut().zip(sizes).rev() {
-        *index += 1;
-        if *index < *size {
-            break;
-        }
-        *index = 0;
-    }
+fn write_indices(mask: &Mask<'_>, sizes: &[i64], mut out: ViewMut<'_, i64>) -> Result<()> {
+    expect_sizes(out.sizes(), &[mask.total() as i64, sizes.len() as i64])?;
+    with_slice(&mut out, |out| mask.write_indices(sizes, out))
 }
 
 /// The elements where the mask holds, both broadcast, in row-major order.
@@ -285,10 +173,9 @@ fn masked_select_bits<B: Element>(
     let (elements, mask) = unsafe {
         (View::from_raw(self_.as_ptr(), &sizes, &own), View::from_raw(mask.as_ptr(), &sizes, &others))
     };
-    let picked: Scratch<B> =
-        elements.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element).collect();
-    expect_sizes(out.sizes(), &[picked.len() as i64])?;
-    out.write(picked)
+    let mask = Mask::new(&mask);
+    expect_sizes(out.sizes(), &[mask.total() as i64])?;
+    with_slice(&mut out, |out| mask.pick(&elements, out))
 }
 
 /// The shape that two shapes broadcast to, if they do.
@@ -325,8 +212,12 @@ fn masked_scatter_backward_bits<B: Element>(
     let strides = broadcast_strides(mask.sizes(), mask.strides(), grad_output.sizes())?;
     // SAFETY: broadcast strides are 0 where the mask is repeated, so every position is that of one of its elements.
     let mask = unsafe { View::from_raw(mask.as_ptr(), grad_output.sizes(), &strides) };
-    let picked = grad_output.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element);
-    out.write(picked.chain(std::iter::repeat(B::default())))
+    let mask = Mask::new(&mask);
+    with_slice(&mut out, |out| {
+        mask.pick(&grad_output, out);
+        let picked = mask.total().min(out.len());
+        out[picked..].fill(B::default());
+    })
 }
 
 #[cfg(test)]
@@ -343,18 +234,6 @@ mod tests {
         let mut out = Array::zeros(&[2, 6]);
         repeat(a.view(), &[2, 3], out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2]);
-    }
-
-    #[test]
-    fn moved_elements() {
-        let a = Array::new(&[2, 3], [1, 2, 3, 4, 5, 6]);
-        let mut out = Array::zeros(&[2, 3]);
-        flip(a.view(), &[0, -1], out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [6, 5, 4, 3, 2, 1]);
-        roll(a.view(), &[1, -1], &[1, 0], out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [6, 4, 5, 3, 1, 2]);
-        roll(a.view(), &[2], &[], out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [5, 6, 1, 2, 3, 4]);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::{checked_numel, wrap_dim};
 use opsmith_runtime::{DType, Dims, Error, Result, Tensor, View, with_dtype};
 
+use crate::cpu::mask::Mask;
+
 /// The shape of tensors joined along a new dimension.
 ///
 /// # Errors
@@ -88,8 +90,7 @@ pub fn nonzero(self_: &Tensor) -> Result<Dims> {
 
 fn count_nonzero(tensor: &Tensor) -> Result<i64> {
     with_dtype!(tensor.dtype(), T => {
-        let zero = T::default();
-        tensor.with_view(|view: View<'_, T>| view.iter().filter(|element| *element != zero).count() as i64)
+        tensor.with_view(|view: View<'_, T>| Mask::new(&view).total() as i64)
     })
 }
 

@@ -5,6 +5,7 @@ use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::parallel::Shared;
 use opsmith_runtime::{Complex32, Complex64, Element, Result, Scratch, View, ViewMut};
 
+use crate::cpu::simd::widest_over;
 use crate::cpu::strides::expect_sizes;
 use crate::cpu::tiles::{Tile, for_each_tile};
 
@@ -103,7 +104,7 @@ impl LogAdd for f64 {
 }
 
 /// Neighbouring lines that advance together where they are nearer in memory than a line's elements.
-pub(in crate::cpu) const NEAR: usize = 256;
+pub(in crate::cpu) const NEAR: usize = 1024;
 /// Lines that advance together elsewhere, so that the latencies of their sums overlap; few enough to
 /// share the ways of a cache set where lines are a power of two apart.
 pub(in crate::cpu) const FAR: usize = 4;
@@ -130,15 +131,13 @@ fn scan<T: Element<Compute: Running>>(
         |(), tile| {
             let (source, target) = (source.at(tile.start[0]).cast_const(), target.at(tile.start[1]));
             let lanes = tile.lane.size as usize;
-            let widen = |element: T| element.to_compute().widen();
-            let narrow = |running| T::from_compute(Running::narrow(running));
-            // SAFETY: the tile's positions are positions of the two views.
+            // SAFETY: the tile's positions are positions of the two views, those of the output no other tile's.
             unsafe {
                 // A fixed number of running results stays in registers.
                 match lanes {
-                    1 => advance(source, target, &tile, [start; 1], widen, &step, narrow),
-                    FAR => advance(source, target, &tile, [start; FAR], widen, &step, narrow),
-                    _ => advance(source, target, &tile, Scratch::filled(start, lanes), widen, &step, narrow),
+                    1 => along(source, target, &tile, [start; 1], &step),
+                    FAR => along(source, target, &tile, [start; FAR], &step),
+                    _ => across(source, target, &tile, start, &step),
                 }
             }
         },
@@ -146,28 +145,135 @@ fn scan<T: Element<Compute: Running>>(
     Ok(())
 }
 
-/// Writes each line's running results.
+/// The wide type of an element.
+type Wide<T> = <<T as Element>::Compute as Running>::Wide;
+
+#[inline(always)]
+fn widen<T: Element<Compute: Running>>(element: T) -> Wide<T> {
+    element.to_compute().widen()
+}
+
+#[inline(always)]
+fn narrow<T: Element<Compute: Running>>(running: Wide<T>) -> T {
+    T::from_compute(Running::narrow(running))
+}
+
+/// Writes the running results of L lines, an element of each at a time.
 ///
 /// # Safety
-/// The tile's positions, relative to `source` and `target`, are valid for reads and for writes.
-unsafe fn advance<T: Copy, W: Copy>(
+/// The tile has L lines, whose positions, relative to `source` and `target`, are valid for reads and for writes.
+unsafe fn along<T: Element<Compute: Running>, const L: usize>(
     source: *const T,
     target: *mut T,
     tile: &Tile<2>,
-    mut running: impl AsMut<[W]>,
-    widen: impl Fn(T) -> W,
-    step: impl Fn(W, W) -> W,
-    narrow: impl Fn(W) -> T,
+    mut running: [Wide<T>; L],
+    step: impl Fn(Wide<T>, Wide<T>) -> Wide<T>,
 ) {
     let (line, lane) = (tile.line, tile.lane);
     for index in 0..line.size as isize {
         let source = source.wrapping_offset(index * line.steps[0] as isize);
         let target = target.wrapping_offset(index * line.steps[1] as isize);
-        for (number, running) in (0..).zip(running.as_mut()) {
+        // SAFETY: the caller's promise.
+        unsafe { advance(source, target, lane.steps, &mut running, &step) };
+    }
+}
+
+/// As [`along`], for any number of lines.
+///
+/// # Safety
+/// The tile's positions, relative to `source` and `target`, are valid for reads and for writes.
+unsafe fn across<T: Element<Compute: Running>>(
+    source: *const T,
+    target: *mut T,
+    tile: &Tile<2>,
+    start: Wide<T>,
+    step: impl Fn(Wide<T>, Wide<T>) -> Wide<T>,
+) {
+    let (line, lane) = (tile.line, tile.lane);
+    let mut running = Scratch::filled(start, lane.size as usize);
+    for index in 0..line.size as isize {
+        let source = source.wrapping_offset(index * line.steps[0] as isize);
+        let target = target.wrapping_offset(index * line.steps[1] as isize);
+        widest_over::<T, _>(
+            #[inline(always)]
             // SAFETY: the caller's promise.
-            unsafe {
-                *running = step(*running, widen(*source.offset(number * lane.steps[0] as isize)));
-                *target.offset(number * lane.steps[1] as isize) = narrow(*running);
+            || unsafe {
+                // Steps that are known make vectors of it.
+                if lane.steps == [1; 2] {
+                    advance(source, target, [1; 2], &mut running, &step);
+                } else {
+                    advance(source, target, lane.steps, &mut running, &step);
+                }
+            },
+        );
+    }
+}
+
+/// Writes the next running result of each line.
+///
+/// # Safety
+/// An element for each running result, `steps` apart, is valid for reads from `source` on and for writes from `target` on.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
+unsafe fn advance<T: Element<Compute: Running>>(
+    source: *const T,
+    target: *mut T,
+    steps: [i64; 2],
+    running: &mut [Wide<T>],
+    step: impl Fn(Wide<T>, Wide<T>) -> Wide<T>,
+) {
+    for lane in 0..running.len() {
+        // SAFETY: the caller's promise.
+        unsafe {
+            running[lane] = step(running[lane], widen(*source.offset(lane as isize * steps[0] as isize)));
+            *target.offset(lane as isize * steps[1] as isize) = narrow(running[lane]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Array, scattered};
+
+    /// Running sums of a line, in the order of its elements.
+    fn naive(line: impl Iterator<Item = f32>) -> Vec<f32> {
+        let sums = line.scan(0.0, |sum, x| {
+            *sum += f64::from(x);
+            Some(*sum as f32)
+        });
+        sums.collect()
+    }
+
+    #[test]
+    fn lines_of_any_number_length_and_stride() {
+        for lines in [0, 1, 2, 3, 4, 5, 9, 300] {
+            for length in [0, 1, 15, 63, 64, 65, 200] {
+                let elements: Vec<f32> = scattered(lines * length).map(|x| x as f32).collect();
+                let expected: Vec<Vec<f32>> = (0..lines)
+                    .map(|line| naive(elements[line * length..][..length].iter().copied()))
+                    .collect();
+                let sizes = [lines as i64, length as i64];
+                let dense = Array::new(&sizes, elements.iter().copied());
+                let turned = {
+                    let turned = (0..length).flat_map(|at| (0..lines).map(move |line| line * length + at));
+                    let elements: Vec<f32> = turned.map(|at| elements[at]).collect();
+                    Array::new(&[sizes[1], sizes[0]], elements).permuted(&[1, 0])
+                };
+                let gaps = {
+                    let twice = elements.iter().flat_map(|&x| [x, f32::NAN]);
+                    Array::new(&[sizes[0], 2 * sizes[1]], twice).halved(1)
+                };
+                for input in [&dense, &turned, &gaps] {
+                    for mut out in [
+                        Array::<f32>::zeros(&sizes),
+                        Array::zeros(&[sizes[1], sizes[0]]).permuted(&[1, 0]),
+                        Array::zeros(&sizes).reversed(1),
+                    ] {
+                        cumsum(input.view(), 1, out.view_mut()).unwrap();
+                        assert_eq!(out.to_vec(), expected.concat());
+                    }
+                }
             }
         }
     }

@@ -78,6 +78,13 @@ impl<C: Arithmetic> Axis<C> {
         Axis { input, output, taps, places, weights }
     }
 
+    /// The elements of each place and their weights, if each has as many.
+    #[inline(always)]
+    pub(super) fn of_places<const TAPS: usize>(&self) -> (&[[usize; TAPS]], &[[C; TAPS]]) {
+        debug_assert_eq!(TAPS, self.taps);
+        (self.places.as_chunks().0, self.weights.as_chunks().0)
+    }
+
     /// The elements of a place, with their weights.
     #[inline(always)]
     pub(super) fn at(&self, place: usize) -> impl Iterator<Item = (usize, C)> + '_ {
