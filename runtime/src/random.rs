@@ -254,6 +254,7 @@ impl Stream {
 
     /// The words of blocks one after the other: the first word of each, the second, and so on.
     #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
     fn blocks(&self, first: u64) -> [[u32; LANES]; 4] {
         let first = self.offset.wrapping_add(first);
         let mut counters = [[0; LANES]; 4];
