@@ -23,7 +23,7 @@ pub const TABLE: Table = Table {
         ("halves", &["element", "simd"]),
         ("scratch", &["allocator", "error", "parallel"]),
         ("trace_hook", &[]),
-        ("random", &["element", "error", "scratch", "trace_hook"]),
+        ("random", &["element", "error", "scratch", "simd", "trace_hook"]),
         ("layout", &["error"]),
         ("backend", &["device", "error", "scalar", "sync"]),
         ("storage", &["allocator", "backend", "device", "embedder", "error", "sync"]),
