@@ -180,7 +180,7 @@ pub(crate) fn copied(dims: &Dims) -> Dims {
 /// these writes have reached the memory.
 ///
 /// # Safety
-/// The place is valid for writes; what it held is forgotten.
+/// The place is valid for writes; its former content is forgotten.
 #[inline]
 pub(crate) unsafe fn write_copied(place: *mut Dims, dims: &Dims) {
     if dims.spilled() {

@@ -45,6 +45,21 @@ impl Groups {
     fn channel(&self, row: usize) -> usize {
         row % self.groups * self.channels
     }
+
+    /// Where a row lies, with its mean and `rstd`.
+    fn place<C>(&self, row: usize, [mean, rstd]: [C; 2]) -> Place<C> {
+        let (channels, places) = (self.channels, self.places.max(1));
+        Place { first: self.channel(row), channels, places, mean, rstd }
+    }
+
+    /// The sums of each channel, of which each sample has two, one of them added over the samples in their order.
+    fn over_samples<C: Real>(&self, sums: &[[C; 2]], number: usize) -> impl Iterator<Item = C> {
+        let channels = self.all_channels();
+        (0..channels).map(move |channel| {
+            let samples = (0..self.samples).map(|sample| sums[sample * channels + channel][number]);
+            samples.fold(C::ZERO, Arithmetic::add)
+        })
+    }
 }
 
 /// `(x - mean) * rstd * weight + bias` over each group of channels of each sample; also each group's
@@ -158,13 +173,7 @@ pub fn native_group_norm_backward<T: Element<Compute: Real>>(
         let mut buffers = Buffers::default();
         for number in range {
             let part = number * of_row..(number + 1) * of_row;
-            let place = Place {
-                first: groups.channel(number),
-                channels: groups.channels,
-                places: groups.places.max(1),
-                mean: means[number].to_compute(),
-                rstd: rstds[number].to_compute(),
-            };
+            let place = groups.place(number, [means[number], rstds[number]].map(T::to_compute));
             // SAFETY: the sums are those of this row, which has one thread.
             let sums = unsafe {
                 std::slice::from_raw_parts_mut(to_sums.at((number * groups.channels) as i64), groups.channels)
@@ -184,14 +193,7 @@ pub fn native_group_norm_backward<T: Element<Compute: Real>>(
             }
         }
     });
-    let total_of = |number: usize| {
-        let sums = &sums;
-        let channels = groups.all_channels();
-        (0..channels).map(move |channel| {
-            let samples = (0..groups.samples).map(|sample| sums[sample * channels + channel][number]);
-            T::from_compute(samples.fold(T::Compute::ZERO, Arithmetic::add))
-        })
-    };
+    let total_of = |number: usize| groups.over_samples(&sums, number).map(T::from_compute);
     write_if(asked(output_mask, 0), gradient, &mut grad_input)?;
     write_if(asked(output_mask, 1), total_of(0), &mut grad_weight)?;
     write_if(asked(output_mask, 2), total_of(1), &mut grad_bias)
@@ -222,8 +224,8 @@ impl<C> Default for Buffers<C> {
 }
 
 impl<C: Real> Buffers<C> {
-    /// Reads a row; writes the sums of each channel for the factor and for the shift, and returns what the row's gradient loses
-    /// along its mean and along the row.
+    /// Reads a row; writes the sums of each channel for the factor and for the shift, and returns the parts along the mean and along
+    /// the row, which the row's gradient loses.
     fn sum<T: Element<Compute = C>>(
         &mut self,
         grad: &[T],

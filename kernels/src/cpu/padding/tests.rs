@@ -1,3 +1,5 @@
+//! Borders and their gradients, compared with arithmetic of indices: any strides, sizes and numbers of threads.
+
 use opsmith_runtime::Dims;
 
 use super::*;
