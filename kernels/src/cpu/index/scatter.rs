@@ -39,7 +39,7 @@ fn gather_bits<B: Element>(
     mut out: ViewMut<'_, B>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), index.sizes())?;
-    let places = Places::new(self_.sizes(), self_.strides(), dim, &index)?;
+    let Some(places) = Places::new(self_.sizes(), self_.strides(), dim, &index)? else { return Ok(()) };
     let target = Shared(out.as_mut_ptr());
     let out_strides: Dims = out.strides().into();
     places.share_rows(&index, &out_strides, &|row| {
@@ -145,15 +145,17 @@ pub fn scatter_reduce_two<T: Element<Compute: Ordered>>(
     // Reduce in the compute type over a row-major copy, then round once.
     let mut values: Scratch<T::Compute> = self_.iter().map(T::to_compute).collect();
     let mut counts = Scratch::filled(0i64, values.len());
-    places.for_each(&index, src.strides(), |to, from| {
-        let (value, count) = (&mut values[to as usize], &mut counts[to as usize]);
-        if *count == 0 && !include_self {
-            *value = start;
-        }
-        *count += 1;
-        // SAFETY: a position of the source.
-        *value = join(*value, unsafe { src.at(from) }.to_compute());
-    })?;
+    if let Some(places) = places {
+        places.for_each(&index, src.strides(), |to, from| {
+            let (value, count) = (&mut values[to as usize], &mut counts[to as usize]);
+            if *count == 0 && !include_self {
+                *value = start;
+            }
+            *count += 1;
+            // SAFETY: a position of the source.
+            *value = join(*value, unsafe { src.at(from) }.to_compute());
+        })?;
+    }
     if reduce == "mean" {
         for (value, &count) in values.iter_mut().zip(&counts) {
             let count = if count == 0 { 1 } else { count + i64::from(include_self) };
@@ -185,7 +187,7 @@ fn scatter_with<T: Element>(
     mut out: ViewMut<'_, T>,
     join: impl Fn(T, T) -> T + Sync,
 ) -> Result<()> {
-    let places = Places::new(out.sizes(), out.strides(), dim, index)?;
+    let Some(places) = Places::new(out.sizes(), out.strides(), dim, index)? else { return Ok(()) };
     check_source(index.sizes(), src.sizes())?;
     places.check(index)?;
     let (source, target) = (Shared(src.as_ptr().cast_mut()), Shared(out.as_mut_ptr()));
@@ -250,7 +252,7 @@ pub(crate) fn check_index(data: &[i64], dim: i64, index: &[i64]) -> Result<usize
 /// Fewest equal indices one after the other whose elements are moved as a row.
 pub(in crate::cpu) const RUN: usize = 16;
 
-/// Where the elements of an index tensor lead in a data tensor.
+/// Where the elements of an index tensor, of which there is at least one, lead in a data tensor of as many dimensions.
 struct Places {
     dim: usize,
     /// Size of the indexed dimension.
@@ -269,11 +271,15 @@ struct Row {
 }
 
 impl Places {
-    fn new(sizes: &[i64], strides: &[i64], dim: i64, index: &View<'_, i64>) -> Result<Places> {
+    /// The places of an index; `None` for one without elements, which may have any number of dimensions.
+    fn new(sizes: &[i64], strides: &[i64], dim: i64, index: &View<'_, i64>) -> Result<Option<Places>> {
         let dim = check_index(sizes, dim, index.sizes())?;
+        if index.numel() == 0 {
+            return Ok(None);
+        }
         // A scalar counts as one element of one dimension.
         let (sizes, strides) = if sizes.is_empty() { (&[1][..], &[1][..]) } else { (sizes, strides) };
-        Ok(Places { dim, size: sizes.get(dim).copied().unwrap_or(0), strides: strides.into() })
+        Ok(Some(Places { dim, size: sizes[dim], strides: strides.into() }))
     }
 
     /// Refuses indices out of range, before any is followed.
@@ -347,9 +353,6 @@ impl Places {
         other: &[i64],
         body: &mut dyn FnMut(Row) -> Result<()>,
     ) -> Result<()> {
-        if index.numel() == 0 {
-            return Ok(());
-        }
         let (outer, axis) = self.rows(index, index.sizes(), other);
         for [index, data, other] in Walk::new(&outer) {
             body(Row { index, data, other, axis })?;
@@ -364,9 +367,6 @@ impl Places {
         other: &[i64],
         body: &(dyn Fn(Row) -> Result<()> + Sync),
     ) -> Result<()> {
-        if index.numel() == 0 {
-            return Ok(());
-        }
         let (outer, axis) = self.rows(index, index.sizes(), other);
         parallel::try_for_each_range_of(axis.size as usize, count(&outer), |range| {
             for [index, data, other] in Walk::starting_at(&outer, range.start).take(range.len()) {

@@ -193,6 +193,24 @@ fn reductions_while_scattering() {
 }
 
 #[test]
+fn an_index_without_elements_may_have_any_dimensions() {
+    let base = dense(&[2, 3]);
+    for sizes in [&[0][..], &[2, 0], &[0, 7], &[2, 3, 0], &[4, 0, 1, 9]] {
+        let index = ints(sizes, &[]);
+        let mut none = Array::zeros(sizes);
+        gather(base.view(), 1, index.view(), none.view_mut()).unwrap();
+        let mut out = base.clone();
+        scatter(1, index.view(), none.view(), out.view_mut()).unwrap();
+        scatter_add(0, index.view(), none.view(), out.view_mut()).unwrap();
+        scatter_value(1, index.view(), Scalar::Int(7), out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), base.to_vec(), "{sizes:?}");
+        let mut out = Array::zeros(&[2, 3]);
+        scatter_reduce_two(base.view(), 0, index.view(), none.view(), "sum", false, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), base.to_vec(), "{sizes:?}");
+    }
+}
+
+#[test]
 fn several_indices_at_once() {
     let input = dense(&[3, 4, 5]);
     let (rows, columns) = (ints(&[2, 1], &[-1, 0]), ints(&[3], &[1, 2, -5]));

@@ -38,9 +38,12 @@ pub fn trace() {
 // SAFETY: every call goes to the system's allocator unchanged or fails; counting allocates nothing.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let live = LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        if live.saturating_add(layout.size() as isize) > LIMIT.load(Ordering::Relaxed) {
-            LIVE.fetch_sub(layout.size() as isize, Ordering::Relaxed);
+        // A refused request is never counted, since another thread's small one would fail beside it.
+        let with_it = |live: isize| {
+            let live = live.saturating_add(layout.size() as isize);
+            (live <= LIMIT.load(Ordering::Relaxed)).then_some(live)
+        };
+        if LIVE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_it).is_err() {
             if TRACED.swap(false, Ordering::Relaxed) {
                 let limit = LIMIT.swap(isize::MAX, Ordering::Relaxed);
                 eprintln!("{} bytes refused\n{}", layout.size(), std::backtrace::Backtrace::force_capture());

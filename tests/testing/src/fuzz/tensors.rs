@@ -6,6 +6,8 @@ use opsmith_runtime::layout::checked_numel;
 use super::Random;
 
 const SIZES: [i64; 12] = [0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 7, 17];
+/// Sizes of a loop in several threads.
+const LARGE: [i64; 4] = [8193, 16411, 40009, 70001];
 /// Sizes that only an expanded dimension can have.
 const HUGE: [i64; 5] = [1 << 37, 1 << 40, 1 << 50, 1 << 58, i64::MAX];
 /// Maximal number of elements of a tensor that a call may process one by one.
@@ -46,14 +48,16 @@ pub fn tensor(random: &mut Random) -> Tensor {
     let dtype = random.one_of(&DType::ALL);
     let mut shape = shape(random);
     if random.once_in(12) {
-        enlarge(random, &mut shape);
+        enlarge(random, &mut shape, &HUGE);
+    } else if random.once_in(12) {
+        enlarge(random, &mut shape, &LARGE);
     }
     laid_out(random, dtype, &shape)
 }
 
-/// Makes a dimension of a shape, or a new one, so large that only an expanded tensor can have it.
-pub fn enlarge(random: &mut Random, shape: &mut Vec<i64>) {
-    let size = random.one_of(&HUGE);
+/// Gives a dimension of a shape, or a new one, one of the sizes.
+fn enlarge(random: &mut Random, shape: &mut Vec<i64>, sizes: &[i64]) {
+    let size = random.one_of(sizes);
     if shape.is_empty() || random.once_in(4) {
         shape.insert(random.below(shape.len() + 1), size);
     } else {
@@ -137,10 +141,11 @@ pub fn mutated(random: &mut Random, tensor: &Tensor, others: &[Tensor]) -> Tenso
     let mut dtype = tensor.dtype();
     match random.below(12) {
         0 | 1 => dtype = random.one_of(&DType::ALL),
-        2 => enlarge(random, &mut shape),
+        2 => enlarge(random, &mut shape, &HUGE),
         3 | 4 if !shape.is_empty() => {
             let at = random.below(shape.len());
-            shape[at] = random.one_of(&SIZES);
+            let large = random.once_in(6);
+            shape[at] = random.one_of(if large { &LARGE[..] } else { &SIZES });
         }
         5 => shape.insert(random.below(shape.len() + 1), random.one_of(&[0, 1, 1, 2])),
         6 if !shape.is_empty() => {
