@@ -226,16 +226,17 @@ fn arguments(random: &mut Random, op: &'static OpDef) -> Vec<Value> {
     let changed: Vec<usize> = (0..changes).map(|_| random.below(count)).collect();
     for (index, def) in op.schema.args.iter().enumerate() {
         let others = calls::tensors(&found);
-        found.push(match &sample {
-            Some(values) if changed.contains(&index) => values::mutated(random, def, &values[index], &others),
-            Some(values) => fresh(random, &values[index]),
+        let own = sample.as_ref().map(|values| fresh(random, &values[index]));
+        found.push(match own {
+            Some(value) if changed.contains(&index) => values::mutated(random, def, &value, &others),
+            Some(value) => value,
             None => values::any(random, def, &others),
         });
     }
     found
 }
 
-/// Samples are shared by many calls, so each gets its own tensors.
+/// Samples are shared by many calls, so each gets its own tensors: hooks and gradients of one call would stay for all others.
 fn fresh(random: &mut Random, value: &Value) -> Value {
     let copy = |tensor: &Tensor| match random.below(3) {
         0 => tensors::laid_out(&mut Random::new(random.draw()), tensor.dtype(), tensor.shape()),
