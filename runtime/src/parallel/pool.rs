@@ -4,6 +4,8 @@
 //! pool's threads live as long as the program; a job does not allocate. Several jobs run at a time, also one inside of
 //! another: threads help wherever calls are left.
 
+mod sleepers;
+
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,19 +17,25 @@ use loom::{
     hint::spin_loop,
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     sync::{Condvar, Mutex, MutexGuard},
-    thread::Builder,
+    thread::{Builder, yield_now},
 };
 #[cfg(not(loom))]
 use std::{
     hint::spin_loop,
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     sync::{Condvar, Mutex, MutexGuard},
-    thread::Builder,
+    thread::{Builder, yield_now},
 };
+
+use sleepers::{Sleeper, Sleepers, ThreadId, processor};
 
 /// Time for which a thread stays awake without a job: several loops that are too short to wake it for. In a loom model a thread
 /// sleeps at once, which is one of the possible orders.
 const AWAKE: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(100) };
+
+/// Time for which a thread that has made its own calls waits for those of others before it sleeps, which would take longer to end than
+/// most of them.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Maximal number of jobs at a time; a further one runs in its own thread alone.
 const JOBS: usize = if cfg!(loom) { 2 } else { 16 };
@@ -40,13 +48,14 @@ macro_rules! pool {
                 jobs: [const { None }; JOBS],
                 wanted: 0,
                 threads: 0,
-                asleep: 0,
+                asleep: Sleepers::new(),
                 waiting: 0,
                 is_closed: false,
             }),
             round: AtomicU64::new(0),
             ready: AtomicUsize::new(0),
             active: $active,
+            waking: AtomicUsize::new(sleepers::NONE),
             start: Condvar::new(),
             done: Condvar::new(),
         }
@@ -107,6 +116,8 @@ struct Pool {
     ready: AtomicUsize,
     /// For each job, the number of the pool's threads that work on it; written under the lock.
     active: [AtomicUsize; JOBS],
+    /// The processor of the last thread that announced a job, which may announce the next one.
+    waking: AtomicUsize,
     start: Condvar,
     done: Condvar,
 }
@@ -124,7 +135,8 @@ impl HeldPool {
 
     /// Begins anew in a copy of the process, which has neither the threads nor the jobs of others.
     pub fn forget_threads(&mut self) {
-        (self.0.threads, self.0.asleep, self.0.wanted, self.0.waiting) = (0, 0, 0, 0);
+        (self.0.threads, self.0.wanted, self.0.waiting) = (0, 0, 0);
+        self.0.asleep.clear();
         POOL.ready.store(0, Ordering::Relaxed);
         for (entry, active) in self.0.jobs.iter_mut().zip(&POOL.active) {
             // A job belongs to a thread that does not exist, and so does the memory of its panic.
@@ -140,8 +152,8 @@ struct State {
     wanted: usize,
     /// The number of threads.
     threads: usize,
-    /// The number of threads that wait for `start`.
-    asleep: usize,
+    /// The threads that wait for `start`.
+    asleep: Sleepers,
     /// The number of users that wait for `done`.
     waiting: usize,
     /// Whether threads should end instead of wait; only loom models close a pool.
@@ -210,14 +222,18 @@ impl Pool {
         let mut state = lock(&self.state);
         while state.threads < helpers && self.spawn() {
             state.threads += 1;
+            let threads = state.threads;
+            state.asleep.reserve(threads);
         }
         state
     }
 
     /// Begins a round: threads look for a job, and so many of those that sleep are woken.
-    fn announce(&self, state: MutexGuard<'_, State>, helpers: usize) {
+    fn announce(&self, mut state: MutexGuard<'_, State>, helpers: usize) {
         self.round.fetch_add(1, Ordering::Release);
-        let asleep = state.asleep;
+        let (here, asleep) = (processor(), state.asleep.count());
+        self.waking.store(here, Ordering::Relaxed);
+        state.asleep.keep_off(here);
         drop(state);
         match asleep {
             0 => {}
@@ -234,7 +250,7 @@ impl Pool {
         let active = &self.active[place];
         if active.load(Ordering::Acquire) > 0 && !AWAKE.is_zero() {
             drop(state);
-            spin_while(|| active.load(Ordering::Acquire) > 0);
+            spin_while(PATIENCE, || active.load(Ordering::Acquire) > 0);
             state = lock(&self.state);
         }
         while active.load(Ordering::Acquire) > 0 {
@@ -253,8 +269,9 @@ impl Pool {
     /// The loop of each thread.
     fn work(&self) {
         IS_HELPER.set(true);
+        let thread = ThreadId::of_this_thread();
         let mut state = lock(&self.state);
-        while let Some((place, job)) = self.next_job(state) {
+        while let Some((place, job)) = self.next_job(thread, state) {
             // SAFETY: `withdraw` waits until this thread, which is counted as active, leaves the count below.
             let job = unsafe { &*job };
             let result = catch_unwind(AssertUnwindSafe(|| job.take_calls()));
@@ -270,7 +287,11 @@ impl Pool {
     }
 
     /// Waits for a job that wants another thread, and joins it; `None` at the end of the pool.
-    fn next_job<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<(usize, *const Job<'static>)> {
+    fn next_job<'a>(
+        &'a self,
+        thread: ThreadId,
+        mut state: MutexGuard<'a, State>,
+    ) -> Option<(usize, *const Job<'static>)> {
         loop {
             if let Some(found) = self.join_job(&mut state) {
                 return Some(found);
@@ -282,16 +303,37 @@ impl Pool {
             drop(state);
             if !AWAKE.is_zero() {
                 self.ready.fetch_add(1, Ordering::Relaxed);
-                spin_while(|| self.round.load(Ordering::Acquire) == seen);
+                spin_while(AWAKE, || self.round.load(Ordering::Acquire) == seen);
                 self.ready.fetch_sub(1, Ordering::Relaxed);
             }
-            state = lock(&self.state);
             if self.round.load(Ordering::Acquire) == seen {
-                state.asleep += 1;
-                state = self.start.wait(state).unwrap_or_else(PoisonError::into_inner);
-                state.asleep -= 1;
+                self.sleep_after(seen, thread);
+            } else {
+                // Awake beside the thread that announced a job: one of the two would wait for the other.
+                let announcing = self.waking.load(Ordering::Relaxed);
+                if announcing == processor() {
+                    Sleeper::leave(thread, announcing);
+                }
             }
+            state = lock(&self.state);
         }
+    }
+
+    /// Sleeps until a thread is wanted, unless a round has begun after this one.
+    fn sleep_after(&self, seen: u64, thread: ThreadId) {
+        // Without the lock, since the thread may have to move.
+        let mut sleeper = Sleeper::new(thread);
+        sleeper.keep_off(self.waking.load(Ordering::Relaxed));
+        let mut state = lock(&self.state);
+        let awake = if self.round.load(Ordering::Acquire) == seen {
+            state.asleep.add(sleeper);
+            state = self.start.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.asleep.remove(thread)
+        } else {
+            Some(sleeper)
+        };
+        drop(state);
+        awake.into_iter().for_each(Sleeper::roam);
     }
 
     /// Joins the first job that wants another thread.
@@ -310,18 +352,20 @@ impl Pool {
     }
 }
 
-/// Waits while a condition holds, for [`AWAKE`] at most. The length of a turn differs between processors by a factor of ten, and a question
+/// Waits while a condition holds, for so long at most. The length of a turn differs between processors by a factor of ten, and a question
 /// for the time may take as long as many of them.
-fn spin_while(condition: impl Fn() -> bool) {
+fn spin_while(limit: Duration, condition: impl Fn() -> bool) {
     const TURNS: usize = 500;
     let start = Instant::now();
-    while start.elapsed() < AWAKE {
+    while start.elapsed() < limit {
         for _ in 0..TURNS {
             if !condition() {
                 return;
             }
             spin_loop();
         }
+        // The thread that is waited for may be waiting for this processor.
+        yield_now();
     }
 }
 
