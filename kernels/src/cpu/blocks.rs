@@ -61,6 +61,8 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("linalg::BLOCK", linalg::BLOCK),
     ("blocked::FEW_BLOCKS", linalg::blocked::FEW_BLOCKS),
     ("blocked::MANY_BLOCKS", linalg::blocked::MANY_BLOCKS),
+    ("extreme::FEW", reduce::extreme::FEW),
+    ("extreme::SHORT", reduce::extreme::SHORT),
     ("loops::LEAF", reduce::loops::LEAF),
     ("loops::LEAVES", reduce::loops::LEAVES),
     ("plan::BLOCK_BYTES", reduce::plan::BLOCK_BYTES / size_of::<f64>()),

@@ -65,7 +65,45 @@ pub(crate) fn fold_lanes<A: Copy, P: Copy>(
     lanes[0]
 }
 
-/// Partial sums of [`sum_terms`], which stay in registers.
+/// As [`fold_lanes`], with [`SUMS`] partial results, which stay in registers. A few elements need none.
+#[inline(always)]
+pub(crate) fn fold_in_registers<A: Copy, P: Copy>(
+    elements: &[A],
+    start: P,
+    take: impl Fn(P, A) -> P,
+    join: impl Fn(P, P) -> P,
+) -> P {
+    if elements.len() < SUMS / 2 {
+        return elements.iter().fold(start, |partial, &element| take(partial, element));
+    }
+    let mut lanes = [start; SUMS];
+    let (blocks, rest) = elements.as_chunks::<SUMS>();
+    for block in blocks {
+        for lane in 0..SUMS {
+            lanes[lane] = take(lanes[lane], block[lane]);
+        }
+    }
+    let mut lanes = together(lanes);
+    for lane in 0..rest.len() {
+        lanes[lane] = take(lanes[lane], rest[lane]);
+    }
+    let mut width = SUMS / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] = join(lanes[lane], lanes[lane + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// The same values, which compilers keep in wide registers up to here: joined right after a loop, they are kept in pairs.
+#[inline(always)]
+pub(crate) fn together<V>(values: V) -> V {
+    std::hint::black_box(values)
+}
+
+/// Partial results that stay in registers. Loops over fewer are unrolled before they could be vectorised.
 pub(crate) const SUMS: usize = 32;
 /// Terms of a partial sum that are added one after the other before they join the total.
 pub(crate) const TERMS: usize = 32;

@@ -7,7 +7,7 @@ use opsmith_runtime::{Element, Error, Result, View, ViewMut};
 
 use super::fold::{Fold, fold};
 use super::reduced_count;
-use crate::cpu::lanes::NARROW;
+use crate::cpu::lanes::{NARROW, SUMS, together};
 use crate::math::{maximum, minimum, select};
 
 /// The order in which one of two numbers is better.
@@ -73,26 +73,63 @@ impl Choice for Smallest {
 }
 
 /// The best of some elements, NaN if there is one.
-///
-/// Comparisons pass over NaN; the sum of the elements is NaN if one of them is, and seldom otherwise.
 #[inline(always)]
 pub(super) fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
-    let mut best = [choice.worst::<T::Compute>(); NARROW];
-    let mut sums = [T::Compute::ZERO; NARROW];
-    let (blocks, rest) = elements.as_chunks::<NARROW>();
+    match elements.len() {
+        0..FEW => {
+            let choose = |best, element: &T| choice.choose(best, element.to_compute());
+            elements.iter().fold(choice.worst(), choose)
+        }
+        FEW..SHORT => {
+            let (blocks, rest) = elements.as_chunks::<NARROW>();
+            joined(side_by_side(blocks, choice), rest, choice)
+                .unwrap_or_else(|| best_or_nan(elements, choice))
+        }
+        _ => {
+            let (blocks, rest) = elements.as_chunks::<SUMS>();
+            joined(together(side_by_side(blocks, choice)), rest, choice)
+                .unwrap_or_else(|| best_or_nan(elements, choice))
+        }
+    }
+}
+
+/// Elements that are compared one by one.
+pub(in crate::cpu) const FEW: usize = NARROW / 2;
+/// Elements for which many partial results take longer than they save.
+pub(in crate::cpu) const SHORT: usize = 4 * SUMS;
+
+/// The best elements and sums of elements in each place of some blocks. Comparisons pass over NaN; the sum of the elements is NaN if one of
+/// them is, and seldom otherwise.
+#[inline(always)]
+fn side_by_side<const LANES: usize, T: Element<Compute: Ordered>>(
+    blocks: &[[T; LANES]],
+    choice: impl Choice,
+) -> ([T::Compute; LANES], [T::Compute; LANES]) {
+    let mut best = [choice.worst::<T::Compute>(); LANES];
+    let mut sums = [T::Compute::ZERO; LANES];
     for block in blocks {
-        for lane in 0..NARROW {
+        for lane in 0..LANES {
             let element = block[lane].to_compute();
             best[lane] = select(choice.better(element, best[lane]), element, best[lane]);
             sums[lane] = Arithmetic::add(sums[lane], element);
         }
     }
+    (best, sums)
+}
+
+/// The best of the elements that [`side_by_side`] has seen and of fewer others, unless there may be a NaN.
+#[inline(always)]
+fn joined<const LANES: usize, T: Element<Compute: Ordered>>(
+    (mut best, mut sums): ([T::Compute; LANES], [T::Compute; LANES]),
+    rest: &[T],
+    choice: impl Choice,
+) -> Option<T::Compute> {
     for lane in 0..rest.len() {
         let element = rest[lane].to_compute();
         best[lane] = select(choice.better(element, best[lane]), element, best[lane]);
         sums[lane] = Arithmetic::add(sums[lane], element);
     }
-    let mut width = NARROW / 2;
+    let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
             let other = best[lane + width];
@@ -101,13 +138,15 @@ pub(super) fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl
         }
         width /= 2;
     }
-    if sums[0].equal(sums[0]) { best[0] } else { first_nan(elements).unwrap_or(best[0]) }
+    sums[0].equal(sums[0]).then_some(best[0])
 }
 
+/// The first NaN, else the best number.
 #[cold]
 #[inline(never)]
-fn first_nan<T: Element<Compute: Ordered>>(elements: &[T]) -> Option<T::Compute> {
-    elements.iter().map(|element| element.to_compute()).find(|element| !element.equal(*element))
+fn best_or_nan<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
+    let choose = |best, element: &T| choice.choose(best, element.to_compute());
+    elements.iter().fold(choice.worst(), choose)
 }
 
 struct Extreme<K>(K);

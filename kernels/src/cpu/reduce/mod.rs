@@ -5,7 +5,7 @@
 //! error grows with the logarithm of the number of elements. The dispatcher has converted the input to the
 //! `dtype` of the call.
 
-mod extreme;
+pub(super) mod extreme;
 mod fold;
 pub(super) mod loops;
 mod norm;
@@ -20,7 +20,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::{DType, Element, Result, Scalar, View, ViewMut};
 
-use super::lanes::{NARROW, fold_lanes, sum_terms};
+use super::lanes::{NARROW, fold_in_registers, fold_lanes, sum_terms};
 use fold::{Fold, fold};
 
 pub(crate) use extreme::refuse_empty;
@@ -203,7 +203,7 @@ where
     T: Element<Compute: Arithmetic>,
 {
     let reduced = reduced_dims(self_.dim(), None)?;
-    fold(&self_, &reduced, false, &mut out, &multiplying::<T>())
+    fold(&self_, &reduced, false, &mut out, &Product)
 }
 
 /// Products over one dimension: `[[1, 2], [3, 4]]` over 0 is `[3, 8]`; 1 without elements.
@@ -212,15 +212,39 @@ where
     T: Element<Compute: Arithmetic>,
 {
     let reduced = reduced_dims(self_.dim(), Some(&[dim]))?;
-    fold(&self_, &reduced, keepdim, &mut out, &multiplying::<T>())
+    fold(&self_, &reduced, keepdim, &mut out, &Product)
 }
 
-fn multiplying<T: Element<Compute: Arithmetic>>() -> impl Fold<T, Out = T> {
-    Plain::<false, _, _, _, _> {
-        start: T::Compute::ONE,
-        take: |product: T::Compute, element: T| Arithmetic::mul(product, element.to_compute()),
-        merge: |a: T::Compute, b: T::Compute| Arithmetic::mul(a, b),
-        end: T::from_compute,
+/// Products of elements.
+struct Product;
+
+impl<T: Element<Compute: Arithmetic>> Fold<T> for Product {
+    type Context = ();
+    type Partial = T::Compute;
+    type Out = T;
+    const WIDE: bool = in_registers::<T>();
+
+    #[inline(always)]
+    fn context(&self, _number: usize) {}
+    #[inline(always)]
+    fn start(&self) -> T::Compute {
+        T::Compute::ONE
+    }
+    #[inline(always)]
+    fn take(&self, _context: (), product: T::Compute, element: T) -> T::Compute {
+        Arithmetic::mul(product, element.to_compute())
+    }
+    #[inline(always)]
+    fn take_row(&self, _context: (), row: &[T]) -> T::Compute {
+        fold_in_registers(row, T::Compute::ONE, |a, b| self.take((), a, b), Arithmetic::mul)
+    }
+    #[inline(always)]
+    fn merge(&self, first: T::Compute, second: T::Compute) -> T::Compute {
+        Arithmetic::mul(first, second)
+    }
+    #[inline(always)]
+    fn finish(&self, partial: T::Compute) -> T {
+        T::from_compute(partial)
     }
 }
 
