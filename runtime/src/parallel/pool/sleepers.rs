@@ -160,7 +160,9 @@ mod linux {
                         let (there, sleeper): (usize, Sleeper) = wakes.recv().unwrap();
                         assert_eq!(processor() != there, several, "{there}");
                         sleeper.roam();
-                        assert!(Sleeper::new(thread).allowed().unwrap() == usual);
+                        let now = Sleeper::new(thread).allowed().unwrap();
+                        // SAFETY: both sets are initialised.
+                        assert!(unsafe { libc::CPU_EQUAL(&now, &usual) });
                     }
                 });
                 // Whoever wakes is on any processor, also on the one where the other fell asleep.
