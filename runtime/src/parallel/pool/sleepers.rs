@@ -95,12 +95,9 @@ mod linux {
             {
                 return;
             }
-            let Some(usual) = self.kept_off.map(|(_, usual)| usual).or_else(|| self.allowed()) else {
-                return;
-            };
-            let mut others = usual;
-            // SAFETY: the set has a bit for each processor below its size.
-            unsafe { libc::CPU_CLR(processor, &mut others) };
+            self.let_roam();
+            let Some(usual) = self.allowed() else { return };
+            let others = without(usual, processor);
             // SAFETY: the set is initialised.
             if unsafe { libc::CPU_COUNT(&others) } > 0 && self.allow(&others) {
                 self.kept_off = Some((processor, usual));
@@ -108,9 +105,17 @@ mod linux {
         }
 
         /// Lets the thread, which is awake, run on all of its processors again.
-        pub fn roam(self) {
-            if let Some((_, usual)) = &self.kept_off {
-                self.allow(usual);
+        pub fn roam(mut self) {
+            self.let_roam();
+        }
+
+        fn let_roam(&mut self) {
+            let Some((processor, usual)) = self.kept_off.take() else { return };
+            // Unless another program, such as `taskset`, has given it other processors in the meantime.
+            // SAFETY: both sets are initialised.
+            let is_ours = |now| unsafe { libc::CPU_EQUAL(&now, &without(usual, processor)) };
+            if self.allowed().is_some_and(is_ours) {
+                self.allow(&usual);
             }
         }
 
@@ -135,6 +140,15 @@ mod linux {
             // SAFETY: the kernel reads so many bytes.
             unsafe { libc::sched_setaffinity(self.thread.0, size_of::<libc::cpu_set_t>(), set) == 0 }
         }
+    }
+
+    /// A set without one of its processors.
+    fn without(mut set: libc::cpu_set_t, processor: usize) -> libc::cpu_set_t {
+        if processor < libc::CPU_SETSIZE as usize {
+            // SAFETY: the set has a bit for each processor below its size.
+            unsafe { libc::CPU_CLR(processor, &mut set) };
+        }
+        set
     }
 
     #[cfg(test)]
@@ -165,7 +179,7 @@ mod linux {
                         assert!(unsafe { libc::CPU_EQUAL(&now, &usual) });
                     }
                 });
-                // Whoever wakes is on any processor, also on the one where the other fell asleep.
+                // The waking thread is on any processor, also on the one where the other fell asleep.
                 for _ in 0..20 {
                     let mut sleeper = sleeps.recv().unwrap();
                     let here = processor();
@@ -173,6 +187,37 @@ mod linux {
                     to_sleeper.send((here, sleeper)).unwrap();
                 }
             });
+        }
+
+        #[test]
+        fn processors_that_others_give_a_sleeping_thread_stay() {
+            let check = || {
+                let thread = ThreadId::of_this_thread();
+                let mut sleeper = Sleeper::new(thread);
+                let usual = sleeper.allowed().unwrap();
+                // SAFETY: the set is initialised.
+                if unsafe { libc::CPU_COUNT(&usual) } < 2 {
+                    return;
+                }
+                let first = processor();
+                sleeper.keep_off(first);
+                // As `taskset` does: the thread may run where it was, and nowhere else.
+                let others = without(usual, first);
+                let mut given = usual;
+                for number in 0..libc::CPU_SETSIZE as usize {
+                    // SAFETY: the set has a bit for each number.
+                    if unsafe { libc::CPU_ISSET(number, &others) } {
+                        given = without(given, number);
+                    }
+                }
+                assert!(sleeper.allow(&given));
+                sleeper.roam();
+                let now = Sleeper::new(thread).allowed().unwrap();
+                // SAFETY: both sets are initialised.
+                assert!(unsafe { libc::CPU_EQUAL(&now, &given) });
+            };
+            // A thread of its own, whose processors no other test shares.
+            std::thread::spawn(check).join().unwrap();
         }
     }
 }
