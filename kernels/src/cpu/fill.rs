@@ -2,6 +2,7 @@
 
 use num_complex::Complex64;
 use opsmith_runtime::axes::{Axis, Walk, axes, merge};
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, ViewMut};
 
 use super::strides::expect_sizes;
@@ -9,7 +10,11 @@ use super::strides::expect_sizes;
 /// Writes one value to every element.
 pub(super) fn fill_with<T: Element>(out: &mut ViewMut<'_, T>, value: T) {
     if let Some(elements) = out.as_mut_slice() {
-        return elements.fill(value);
+        let target = Shared(elements.as_mut_ptr());
+        return parallel::for_each_range(elements.len(), CHUNK, |range| {
+            // SAFETY: a range of the slice, which one thread has.
+            unsafe { std::slice::from_raw_parts_mut(target.at(range.start as i64), range.len()) }.fill(value);
+        });
     }
     let mut outer = merge(axes(out.sizes(), [out.strides()], |_| true));
     let row = outer.pop().unwrap_or(Axis { size: 1, steps: [1] });
