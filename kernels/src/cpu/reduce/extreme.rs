@@ -76,10 +76,7 @@ impl Choice for Smallest {
 #[inline(always)]
 pub(super) fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
     match elements.len() {
-        0..FEW => {
-            let choose = |best, element: &T| choice.choose(best, element.to_compute());
-            elements.iter().fold(choice.worst(), choose)
-        }
+        0..FEW => one_by_one(elements, choice),
         FEW..SHORT => {
             let (blocks, rest) = elements.as_chunks::<NARROW>();
             joined(side_by_side(blocks, choice), rest, choice)
@@ -141,10 +138,16 @@ fn joined<const LANES: usize, T: Element<Compute: Ordered>>(
     sums[0].equal(sums[0]).then_some(best[0])
 }
 
-/// The first NaN, else the best number.
+/// As [`best_of`], of elements one of which may be NaN: seldom, so out of line.
 #[cold]
 #[inline(never)]
 fn best_or_nan<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
+    one_by_one(elements, choice)
+}
+
+/// The first NaN, else the best number.
+#[inline(always)]
+fn one_by_one<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
     let choose = |best, element: &T| choice.choose(best, element.to_compute());
     elements.iter().fold(choice.worst(), choose)
 }
