@@ -109,7 +109,7 @@ mod tests {
         "innermost::LANES",
         "innermost::ROWS",
         "innermost::COLUMNS",
-        "plan::LONG",
+        "plan::PART",
         "blocked::SHARED",
         "blocked::PACKED",
         "parts::PLACES",

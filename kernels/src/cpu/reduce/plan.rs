@@ -8,11 +8,11 @@
 //!
 //! Nothing here is generic over the element type.
 
-use std::sync::{Mutex, PoisonError};
+use std::cell::{Cell, RefCell};
 
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, in_memory_order};
 use opsmith_runtime::layout::{contiguous_strides, is_contiguous, numel};
-use opsmith_runtime::parallel;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Result, Scratch};
 
 use super::loops::{LEAF, LEAVES, Lanes, Loops, Partial, Row, Sizes, Word};
@@ -175,7 +175,7 @@ unsafe fn fold_lines(loops: &dyn Loops, row: Row, outer: &[Axis<1>], rows: usize
             }
             partial
         };
-        let mut partial = pairwise(0, rows, rows_a_leaf, &leaf, &|a, b| merged(loops, a, b));
+        let mut partial = pairwise(0, rows, rows_a_leaf, rows_a_leaf, &leaf, &|a, b| merged(loops, a, b));
         // SAFETY: the caller's promise; a partial result has room for one.
         unsafe { loops.finish(&mut partial, 1, target, 0) }
     }
@@ -201,65 +201,56 @@ unsafe fn fold_row(loops: &dyn Loops, start: i64, row: Row, number: i64) -> Part
     };
     let (leaf, merge) = (row.leaf(), |a, b| merged(loops, a, b));
     let part = |first: usize, length: usize| {
-        if row.step != 1 || length > LEAVES * leaf {
-            return pairwise(first, length, leaf, &run, &merge);
+        if row.step != 1 {
+            return pairwise(first, length, leaf, leaf, &run, &merge);
         }
         let mut partials = [NOTHING; LEAVES];
-        // SAFETY: the caller's promise; each leaf has a partial result.
+        // SAFETY: the caller's promise; a part has no more leaves, and each a partial result.
         unsafe { loops.leaves(start + first as i64, length, number, &mut partials) };
-        pairwise(0, length, leaf, &|first, _| partials[first / leaf], &merge)
+        pairwise(0, length, leaf, leaf, &|first, _| partials[first / leaf], &merge)
     };
-    pairwise_in_threads(0, row.length, leaf, &part, &merge)
-}
-
-/// As [`pairwise`], of halves in several threads while they are long; a part of one thread is `run` as a whole.
-fn pairwise_in_threads(
-    first: usize,
-    length: usize,
-    leaf: usize,
-    run: &(impl Fn(usize, usize) -> Partial + Sync),
-    merge: &(impl Fn(Partial, Partial) -> Partial + Sync),
-) -> Partial {
-    let half = length.div_ceil(2).next_multiple_of(leaf);
-    if length < LONG || half >= length {
-        return run(first, length);
+    if row.length <= LEAVES * leaf {
+        return part(0, row.length);
     }
-    let parts = [(first, half), (first + half, length - half)];
-    let results = [const { Mutex::new(None) }; 2];
-    parallel::run(parallel::num_threads(), 2, &|number| {
-        let (first, length) = parts[number];
-        let result = pairwise_in_threads(first, length, leaf, run, merge);
-        *results[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    let parts = RefCell::new(Scratch::with_capacity(2 * row.length / (PART * leaf)));
+    pairwise(0, row.length, leaf, PART * leaf, &|first, length| {
+        parts.borrow_mut().push((first, length));
+        NOTHING
+    }, &|_, _| NOTHING);
+    let parts = parts.into_inner();
+    let mut partials = Scratch::filled(NOTHING, parts.len());
+    let results = Shared(partials.as_mut_ptr());
+    parallel::for_each_range_of(PART * leaf, parts.len(), |range| {
+        for number in range {
+            let (first, length) = parts[number];
+            // SAFETY: there is a result for each part, which is that of one range.
+            unsafe { results.at(number as i64).write(part(first, length)) };
+        }
     });
-    let [low, high] = results.map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-    match (low, high) {
-        (Some(low), Some(high)) => merge(low, high),
-        // Both calls were made.
-        _ => run(first, length),
-    }
+    let next = Cell::new(0);
+    let result = |_, _| partials[next.replace(next.get() + 1)];
+    pairwise(0, row.length, leaf, PART * leaf, &result, &merge)
 }
 
-/// Elements of a row that several threads fold: some tens of microseconds.
-const LONG: usize = LEAVES * LANES * LEAF;
+/// Leaves of a part of a row, at most, if the row has several: a few microseconds. Parts are folded in several threads.
+const PART: usize = 8;
 
-/// Folds `length` things in groups of at most `leaf`, merging the groups in a balanced tree.
+/// Folds `length` things in groups of at most `most`, which begin at multiples of `leaf`, merging the groups in a balanced tree
+/// which is part of that of smaller groups.
 fn pairwise(
     first: usize,
     length: usize,
     leaf: usize,
+    most: usize,
     run: &impl Fn(usize, usize) -> Partial,
     merge: &impl Fn(Partial, Partial) -> Partial,
 ) -> Partial {
-    if length <= leaf {
+    if length <= most {
         return run(first, length);
     }
     let half = length.div_ceil(2).next_multiple_of(leaf);
-    if half >= length {
-        let low = run(first, leaf);
-        return merge(low, pairwise(first + leaf, length - leaf, leaf, run, merge));
-    }
-    let low = pairwise(first, half, leaf, run, merge);
-    merge(low, pairwise(first + half, length - half, leaf, run, merge))
+    let low = pairwise(first, half, leaf, most, run, merge);
+    merge(low, pairwise(first + half, length - half, leaf, most, run, merge))
 }
 
 /// Many outputs at a time: those along `lane` lie closer together than the elements of one of them.
