@@ -19,7 +19,7 @@ use crate::element::{Element, rounded_to_odd, with_computing_dtype};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::moves::{Side, area, move_rows, stream};
-pub use crate::moves::{copy_elements, copy_part};
+pub use crate::moves::{copy_bytes, copy_elements, copy_part};
 use crate::pointwise::{
     Loop, MAX_OPERANDS, Row, Rows, Versions, Visit, for_each_row, for_each_rows, map_any,
 };

@@ -4,6 +4,7 @@
 use opsmith_runtime::{Element, Error, Layout, Result, Scalar, Scratch, View, ViewMut};
 
 use super::copy::copy_into;
+use super::fill;
 use super::join::layout;
 use super::sort::SortKey;
 use super::strides::{expect_operand, expect_sizes};
@@ -56,12 +57,11 @@ pub fn repeated_positions<T: Element>(repeats: View<'_, T>, mut out: ViewMut<'_,
 ///
 /// # Errors
 /// If the first number or the step is not there.
-pub fn arange<T: Element>(start: View<'_, i64>, step: View<'_, i64>, mut out: ViewMut<'_, T>) -> Result<()> {
+pub fn arange<T: Element>(start: View<'_, i64>, step: View<'_, i64>, out: ViewMut<'_, T>) -> Result<()> {
     let (Some(start), Some(step)) = (start.iter().next(), step.iter().next()) else {
         return Err(Error::shape("a sequence needs a first number and a step"));
     };
-    let count = out.numel() as i64;
-    out.write((0..count).map(|index| T::from_scalar(Scalar::Int(start + index * step))))
+    fill::arange(Scalar::Int(start), Scalar::Int(step), out)
 }
 
 /// Every `step`-th slice from the element of `start` to before that of `end`.

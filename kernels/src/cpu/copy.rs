@@ -1,7 +1,7 @@
 //! Copying elements between views of any strides.
 
 use opsmith_runtime::axes::axes;
-use opsmith_runtime::copy::copy_part;
+use opsmith_runtime::copy::{copy_bytes, copy_part};
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::strides::broadcast_strides;
@@ -21,7 +21,7 @@ pub(crate) unsafe fn copy_row<T: Copy>(
 ) {
     if source_step == 1 && target_step == 1 {
         // SAFETY: the caller's promise.
-        return unsafe { std::ptr::copy_nonoverlapping(source, target, length) };
+        return unsafe { copy_bytes(source.cast(), target.cast(), length * size_of::<T>()) };
     }
     for index in 0..length as isize {
         // SAFETY: the caller's promise.

@@ -29,17 +29,39 @@ pub(super) fn fill_with<T: Element>(out: &mut ViewMut<'_, T>, value: T) {
 /// Numbers from `start` in steps of `step`: `arange(1, 2, 0.25)` is `[1, 1.25, 1.5, 1.75]`.
 ///
 /// How many there are is inference's to say ([`crate::infer::arange`]).
+///
+/// # Errors
+/// If the output has not one dimension.
 pub fn arange<T: Element>(start: Scalar, step: Scalar, mut out: ViewMut<'_, T>) -> Result<()> {
-    let count = out.numel() as i64;
+    expect_sizes(out.sizes(), &[out.numel() as i64])?;
     if T::DTYPE.is_float() || T::DTYPE.is_complex() {
         let (start, step) = (start.to_f64(), step.to_f64());
-        out.write((0..count).map(|i| T::from_scalar(Scalar::Float(start + i as f64 * step))))?;
+        write_by_number(&mut out, |i| T::from_scalar(Scalar::Float(start + i as f64 * step)));
     } else {
         let (start, step) = (start.to_i64(), step.to_i64());
         let value = |i: i64| start.wrapping_add(i.wrapping_mul(step));
-        out.write((0..count).map(|i| T::from_scalar(Scalar::Int(value(i)))))?;
+        write_by_number(&mut out, |i| T::from_scalar(Scalar::Int(value(i))));
     }
     Ok(())
+}
+
+/// Writes to each element of one dimension what follows from its number.
+fn write_by_number<T: Element>(out: &mut ViewMut<'_, T>, value: impl Fn(i64) -> T + Sync) {
+    let (count, step) = (out.numel(), out.strides().first().copied().unwrap_or(1));
+    let target = Shared(out.as_mut_ptr());
+    parallel::for_each_range(count, CHUNK, |range| {
+        let start = range.start as i64;
+        if step == 1 {
+            // SAFETY: a range of neighbours, which one thread has.
+            let elements = unsafe { std::slice::from_raw_parts_mut(target.at(start), range.len()) };
+            for (element, i) in elements.iter_mut().zip(start..) {
+                *element = value(i);
+            }
+        } else {
+            // SAFETY: these are positions of the output, which one thread has.
+            range.for_each(|i| unsafe { target.at(i as i64 * step).write(value(i as i64)) });
+        }
+    });
 }
 
 /// Evenly spaced numbers, both ends included: `linspace(0, 1, 3)` is `[0, 0.5, 1]`; one is `start`.
@@ -48,7 +70,8 @@ pub fn arange<T: Element>(start: Scalar, step: Scalar, mut out: ViewMut<'_, T>) 
 pub fn linspace<T: Element>(start: Scalar, end: Scalar, steps: i64, mut out: ViewMut<'_, T>) -> Result<()> {
     expect_sizes(out.sizes(), &[steps])?;
     let between = Between::new(start, end, steps);
-    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(between.number(i)))))
+    write_by_number(&mut out, |i| T::from_scalar(Scalar::Complex(between.number(i))));
+    Ok(())
 }
 
 /// Evenly spaced numbers.
@@ -99,7 +122,8 @@ pub fn logspace<T: Element>(
 ) -> Result<()> {
     expect_sizes(out.sizes(), &[steps])?;
     let between = Between::new(start, end, steps);
-    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(between.power(base, i)))))
+    write_by_number(&mut out, |i| T::from_scalar(Scalar::Complex(between.power(base, i))));
+    Ok(())
 }
 
 /// Row and column of each element of a lower triangle, as two rows; `offset` moves the boundary to the right.

@@ -231,7 +231,8 @@ pub(super) unsafe fn run_in_threads<const N: usize>(
     body: Loop<'_>,
 ) {
     let start = pointers.map(Shared);
-    let is_large = stream::is_streamed(length * dtypes[0].size());
+    // A loop that reads nothing stores as usual: no memory is read before lines are written whole one after the other.
+    let is_large = N > 1 && stream::is_streamed(length * dtypes[0].size());
     parallel::for_each_range(length, CHUNK, |range| {
         let mut pointers = addresses(&start);
         advance(&mut pointers, dtypes, range.start);

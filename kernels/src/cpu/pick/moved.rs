@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use opsmith_runtime::axes::{Axes, Axis, axes, merge};
+use opsmith_runtime::copy::copy_bytes;
 use opsmith_runtime::layout::{contiguous_strides, numel, wrap_dim};
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::simd::widest;
@@ -115,45 +116,11 @@ fn roll_bits<B: Element>(
                 let source = &elements[from];
                 // SAFETY: the output has as many elements as the source; those of a range have one thread.
                 unsafe {
-                    copy_apart(source.as_ptr().cast(), target.at(to as i64).cast(), size_of_val(source))
+                    copy_bytes(source.as_ptr().cast(), target.at(to as i64).cast(), size_of_val(source))
                 };
             });
         });
     })
-}
-
-/// Copies bytes; from the last one on where those of the target lie a little further in a page of memory. A processor compares
-/// addresses by their place in a page, and reads would wait for the writes before.
-///
-/// # Safety
-/// As many bytes are valid for reads at `from`, and for writes at `to`; they do not overlap.
-unsafe fn copy_apart(from: *const u8, to: *mut u8, bytes: usize) {
-    let further = to.addr().wrapping_sub(from.addr()) & 0xfff;
-    if bytes < 512 || !(1..1024).contains(&further) {
-        // SAFETY: the caller's promise.
-        return unsafe { to.copy_from_nonoverlapping(from, bytes) };
-    }
-    widest(
-        #[inline(always)]
-        move || {
-            let mut left = bytes;
-            // SAFETY: the parts lie in the caller's.
-            unsafe {
-                // Writes of whole lines, behind those of the last one.
-                let behind = (to.addr() + bytes) % 64;
-                if left > behind {
-                    left -= behind;
-                    to.add(left).copy_from_nonoverlapping(from.add(left), behind);
-                }
-                while left >= 64 {
-                    left -= 64;
-                    let part = from.add(left).cast::<[u64; 8]>().read_unaligned();
-                    to.add(left).cast::<[u64; 8]>().write_unaligned(part);
-                }
-                to.copy_from_nonoverlapping(from, left);
-            }
-        },
-    );
 }
 
 /// Elements that move along dimensions, in rows: neighbours behind the last dimension that moves, and those along it.

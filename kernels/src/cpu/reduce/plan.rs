@@ -213,10 +213,17 @@ unsafe fn fold_row(loops: &dyn Loops, start: i64, row: Row, number: i64) -> Part
         return part(0, row.length);
     }
     let parts = RefCell::new(Scratch::with_capacity(2 * row.length / (PART * leaf)));
-    pairwise(0, row.length, leaf, PART * leaf, &|first, length| {
-        parts.borrow_mut().push((first, length));
-        NOTHING
-    }, &|_, _| NOTHING);
+    pairwise(
+        0,
+        row.length,
+        leaf,
+        PART * leaf,
+        &|first, length| {
+            parts.borrow_mut().push((first, length));
+            NOTHING
+        },
+        &|_, _| NOTHING,
+    );
     let parts = parts.into_inner();
     let mut partials = Scratch::filled(NOTHING, parts.len());
     let results = Shared(partials.as_mut_ptr());
