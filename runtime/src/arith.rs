@@ -6,6 +6,7 @@
 //! integers is evaluated between [`clear_zero_division`] and [`check_zero_division`].
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use num_complex::{Complex, Complex32, Complex64};
 
@@ -37,6 +38,28 @@ pub fn clear_zero_division() {
 #[inline]
 pub fn check_zero_division() -> Result<()> {
     if DIVIDED_BY_ZERO.get() { Err(zero_division()) } else { Ok(()) }
+}
+
+/// Integer divisions by zero in the parts of a loop, in whichever threads they are.
+#[derive(Default)]
+pub(crate) struct ZeroDivisions(AtomicBool);
+
+impl ZeroDivisions {
+    /// Calls a function, and notes whether it divided by zero; the thread's flag is as before.
+    pub fn watch(&self, part: impl FnOnce()) {
+        let before = DIVIDED_BY_ZERO.replace(false);
+        part();
+        if DIVIDED_BY_ZERO.replace(before) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets this thread's flag if a part divided by zero.
+    pub fn raise(self) {
+        if self.0.into_inner() {
+            raise_zero_division();
+        }
+    }
 }
 
 /// The error of an integer division by zero.

@@ -97,11 +97,32 @@ macro_rules! half_elements {
             #[inline(always)]
             fn to_scalar(self) -> Scalar { Scalar::Float(f64::from(self)) }
             #[inline(always)]
-            fn to_compute(self) -> f32 { self.to_f32() }
+            fn to_compute(self) -> f32 {
+                if const { matches!(DType::$dtype, DType::F16) } {
+                    of_f16_bits(u16::from(self.to_bits()))
+                } else {
+                    self.to_f32()
+                }
+            }
             #[inline(always)]
             fn from_compute(value: f32) -> Self { <$ty>::from_f32(value) }
         }
     )*};
+}
+
+/// The number that the bits of an `f16` stand for. Without a branch, so that loops over it become loops over vectors: conversions of
+/// single numbers ask the processor each time whether it has an instruction for them.
+#[inline(always)]
+fn of_f16_bits(bits: u16) -> f32 {
+    let magnitude = u32::from(bits & 0x7fff);
+    // A fraction is 13 bits longer, and the exponent's bias of 15 becomes one of 127.
+    let normal = (magnitude << 13) + (112 << 23);
+    let subnormal = (magnitude as f32 * f32::from_bits((127 - 24) << 23)).to_bits();
+    // NaN becomes quiet.
+    let special = (magnitude << 13) | 0x7f80_0000 | if magnitude > 0x7c00 { 0x0040_0000 } else { 0 };
+    let finite = if magnitude < 0x0400 { subnormal } else { normal };
+    let number = if magnitude >= 0x7c00 { special } else { finite };
+    f32::from_bits(number | (u32::from(bits & 0x8000) << 16))
 }
 
 opsmith_core::for_each_half!(half_elements);

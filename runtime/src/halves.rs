@@ -6,7 +6,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::element::Element;
-use crate::simd::widest;
+use crate::simd::{self, widest};
 
 /// A 16-bit float.
 pub trait Half: Element<Compute = f32> {
@@ -20,11 +20,69 @@ pub trait Half: Element<Compute = f32> {
 /// With the instructions that processors have for it.
 impl Half for f16 {
     fn widen(from: &[f16], to: &mut [f32]) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if simd::vector_bytes() == 64 {
+            // SAFETY: vectors are that wide on a processor with these instructions.
+            return unsafe { avx512::widen(from, to) };
+        }
         from.convert_to_f32_slice(to);
     }
 
     fn narrow(from: &[f32], to: &mut [f16]) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if simd::vector_bytes() == 64 {
+            // SAFETY: vectors are that wide on a processor with these instructions.
+            return unsafe { avx512::narrow(from, to) };
+        }
         to.convert_from_f32_slice(from);
+    }
+}
+
+/// Conversions of 16 numbers at once, of which the crate `half` converts eight with a call.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod avx512 {
+    use std::arch::x86_64::{
+        _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm256_loadu_si256, _mm256_storeu_si256,
+        _mm512_cvtph_ps, _mm512_cvtps_ph, _mm512_loadu_ps, _mm512_storeu_ps,
+    };
+
+    use half::f16;
+
+    use crate::element::Element;
+
+    /// # Safety
+    /// The processor has AVX-512.
+    #[target_feature(enable = "avx512f")]
+    pub unsafe fn widen(from: &[f16], to: &mut [f32]) {
+        let ((parts, rest), (wide_parts, wide_rest)) = (from.as_chunks::<16>(), to.as_chunks_mut::<16>());
+        for (part, wide) in parts.iter().zip(wide_parts) {
+            // SAFETY: both have 16 numbers.
+            unsafe {
+                let numbers = _mm512_cvtph_ps(_mm256_loadu_si256(part.as_ptr().cast()));
+                _mm512_storeu_ps(wide.as_mut_ptr(), numbers);
+            }
+        }
+        for (one, wide) in rest.iter().zip(wide_rest) {
+            *wide = one.to_compute();
+        }
+    }
+
+    /// # Safety
+    /// The processor has AVX-512.
+    #[target_feature(enable = "avx512f")]
+    pub unsafe fn narrow(from: &[f32], to: &mut [f16]) {
+        const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+        let ((parts, rest), (short_parts, short_rest)) = (from.as_chunks::<16>(), to.as_chunks_mut::<16>());
+        for (part, short) in parts.iter().zip(short_parts) {
+            // SAFETY: both have 16 numbers.
+            unsafe {
+                let numbers = _mm512_cvtps_ph::<NEAREST>(_mm512_loadu_ps(part.as_ptr()));
+                _mm256_storeu_si256(short.as_mut_ptr().cast(), numbers);
+            }
+        }
+        for (one, short) in rest.iter().zip(short_rest) {
+            *short = f16::from_f32(*one);
+        }
     }
 }
 
@@ -61,6 +119,8 @@ mod tests {
         let singles: Vec<f32> = (0..=u16::MAX)
             .map(|high| f32::from_bits((u32::from(high) << 16) | (u32::from(high) * 3 % 0x10000)))
             .collect();
+        // Vectors, and numbers behind them.
+        let singles = [&singles[..], &singles[70..79]].concat();
         let (mut narrow, mut wide) = (vec![bf16::ZERO; singles.len()], vec![0.0f32; singles.len()]);
         bf16::narrow(&singles, &mut narrow);
         bf16::widen(&narrow, &mut wide);
@@ -78,6 +138,14 @@ mod tests {
                 "{single}"
             );
             assert!(*wide == narrow.to_f32() || wide.is_nan() && narrow.is_nan(), "{single}");
+        }
+    }
+
+    #[test]
+    fn every_f16_is_the_number_that_its_bits_stand_for() {
+        for bits in 0..=u16::MAX {
+            let number = f16::from_bits(bits);
+            assert_eq!(number.to_compute().to_bits(), number.to_f32_const().to_bits(), "{bits:#06x}");
         }
     }
 }

@@ -22,7 +22,7 @@ mod slots;
 
 use opsmith_core::DType;
 
-use crate::arith::{check_zero_division, clear_zero_division};
+use crate::arith::{ZeroDivisions, check_zero_division, clear_zero_division};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::broadcasts;
@@ -133,7 +133,7 @@ unsafe fn run_together<const N: usize>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        if length > CHUNK && !types.integers {
+        if length > CHUNK {
             run_in_threads(pointers, &types.dtypes, length, body);
         } else {
             run_natural(pointers, &types.dtypes, length, body);
@@ -161,11 +161,14 @@ fn run_apart<const N: usize>(
     // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements: operands
     // that share memory with the output are the same elements.
     let run = |rows: &Rows<'_>| unsafe { blocks.run(rows, body) };
-    if types.integers {
-        for_each_rows(&operands, blocks.area(), Visit::InOrder(&mut { run }))
-    } else {
-        for_each_rows(&operands, blocks.area(), Visit::InThreads(&run))
+    if !types.integers {
+        return for_each_rows(&operands, blocks.area(), Visit::InThreads(&run));
     }
+    let divisions = ZeroDivisions::default();
+    let result =
+        for_each_rows(&operands, blocks.area(), Visit::InThreads(&|rows| divisions.watch(|| run(rows))));
+    divisions.raise();
+    result
 }
 
 /// Runs a loop that is not compiled for its element types over all elements: of the first output, then of these inputs, all in

@@ -43,8 +43,6 @@ pub fn vector_bytes() -> usize {
 
 /// As [`widest`], for a loop over elements of `T` that is compiled for each dtype, in as many versions as programs have
 /// use for. Every build of the library pays for each version of each loop, and most dtypes are those of few tensors.
-///
-/// A 16-bit float of IEEE 754 is converted by a call, alone, so that wider vectors win nothing.
 #[inline(always)]
 pub fn widest_over<T: Element, R>(body: impl FnOnce() -> R) -> R {
     match const { versions(T::DTYPE) } {
@@ -108,7 +106,7 @@ const fn loop_versions(dtypes: &[DType]) -> u8 {
 const fn versions(dtype: DType) -> u8 {
     match dtype {
         DType::F32 | DType::F64 => 3,
-        DType::I64 | DType::I32 | DType::U8 | DType::Bool | DType::BF16 => 2,
+        DType::I64 | DType::I32 | DType::U8 | DType::Bool | DType::BF16 | DType::F16 => 2,
         _ => 1,
     }
 }

@@ -10,6 +10,7 @@ use super::blocks::BLOCK;
 use super::loops::Loop;
 use super::rows::addresses;
 use super::slots::{Block, copy_block};
+use crate::arith::ZeroDivisions;
 use crate::layout::{broadcasts, same_sizes};
 use crate::moves::stream;
 use crate::op::KernelCall;
@@ -233,18 +234,20 @@ pub(super) unsafe fn run_in_threads<const N: usize>(
     let start = pointers.map(Shared);
     // A loop that reads nothing stores as usual: no memory is read before lines are written whole one after the other.
     let is_large = N > 1 && stream::is_streamed(length * dtypes[0].size());
+    let divisions = ZeroDivisions::default();
     parallel::for_each_range(length, CHUNK, |range| {
         let mut pointers = addresses(&start);
         advance(&mut pointers, dtypes, range.start);
         // SAFETY: the range lies in the caller's, and no other thread has one of its elements.
-        unsafe {
+        divisions.watch(|| unsafe {
             if is_large {
                 run_by_blocks(&pointers, dtypes, range.len(), body);
             } else {
                 run_natural(&pointers, dtypes, range.len(), body);
             }
-        }
+        });
     });
+    divisions.raise();
 }
 
 #[cfg(test)]

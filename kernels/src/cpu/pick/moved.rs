@@ -245,21 +245,6 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_copied_from_either_end() {
-        let source: Vec<u8> = (0..9000).map(|at| (at % 251) as u8).collect();
-        let (mut target, mut expected) = (vec![0u8; 20_000], vec![0u8; 20_000]);
-        let page = source.as_ptr().addr().wrapping_sub(target.as_ptr().addr()) & 0xfff;
-        for (further, bytes) in
-            [(0, 9000), (1, 9000), (12, 515), (63, 600), (1023, 8191), (1024, 700), (12, 3)]
-        {
-            // SAFETY: the bytes lie in the vectors.
-            unsafe { copy_apart(source.as_ptr(), target.as_mut_ptr().add(page + further), bytes) };
-            expected[page + further..][..bytes].copy_from_slice(&source[..bytes]);
-            assert!(target == expected, "{further} {bytes}");
-        }
-    }
-
-    #[test]
     fn moved_elements() {
         let a = Array::new(&[2, 3], [1, 2, 3, 4, 5, 6]);
         let mut out = Array::zeros(&[2, 3]);
