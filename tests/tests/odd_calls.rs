@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opsmith::autograd::Options;
+use opsmith::runtime::parallel::{num_threads, set_num_threads};
 use opsmith::{DType, ErrorKind, Tensor, TensorOps, Value, call};
 use opsmith_graph::{Graph, InputSpec, Passes};
 use opsmith_runtime::op::{ArgDef, ArgKind};
@@ -386,6 +387,26 @@ fn integers_are_not_divided_by_zero() {
     // An error before does not make one after.
     assert!(least.remainder(&opsmith::zeros_like(&least).unwrap()).is_err());
     assert!(least.add(&minus).is_ok());
+}
+
+/// Zeros among the elements of any thread, one after the other and transposed; the flag of a thread that helped is not seen by others.
+#[test]
+fn a_zero_among_many_divisors_is_found_in_any_thread() {
+    let threads = num_threads();
+    for count in [1, 2, 5] {
+        set_num_threads(count).unwrap();
+        let ones = opsmith::ones([300, 401]).unwrap().to_dtype(DType::I32).unwrap();
+        for row in [0, 150, 299] {
+            let zero = ones.clone().contiguous().unwrap().mul(1).unwrap();
+            zero.select(0, row).unwrap().fill_(0).unwrap();
+            for (a, b) in [(&ones, zero.clone()), (&ones.t().unwrap(), zero.t().unwrap())] {
+                let error = a.remainder(&b).unwrap_err();
+                assert_eq!(error.message(), "integer division by zero", "{count} {row}");
+                assert!(b.remainder(a).is_ok() && a.remainder(a).is_ok());
+            }
+        }
+    }
+    set_num_threads(threads).unwrap();
 }
 
 #[test]
