@@ -98,14 +98,19 @@ macro_rules! half_elements {
             fn to_scalar(self) -> Scalar { Scalar::Float(f64::from(self)) }
             #[inline(always)]
             fn to_compute(self) -> f32 {
-                if const { matches!(DType::$dtype, DType::F16) } {
-                    of_f16_bits(u16::from(self.to_bits()))
-                } else {
-                    self.to_f32()
+                match const { DType::$dtype } {
+                    DType::F16 => of_f16_bits(u16::from(self.to_bits())),
+                    DType::BF16 => f32::from_bits(u32::from(self.to_bits()) << 16),
+                    _ => self.to_f32(),
                 }
             }
             #[inline(always)]
-            fn from_compute(value: f32) -> Self { <$ty>::from_f32(value) }
+            fn from_compute(value: f32) -> Self {
+                match const { DType::$dtype } {
+                    DType::BF16 => <$ty>::from_bits(to_bf16_bits(value) as bits!($size)),
+                    _ => <$ty>::from_f32(value),
+                }
+            }
         }
     )*};
 }
@@ -123,6 +128,15 @@ fn of_f16_bits(bits: u16) -> f32 {
     let finite = if magnitude < 0x0400 { subnormal } else { normal };
     let number = if magnitude >= 0x7c00 { special } else { finite };
     f32::from_bits(number | (u32::from(bits & 0x8000) << 16))
+}
+
+/// The bits of the `bfloat16` nearest to a number, ties to even, without a branch; those of NaN are quiet.
+#[inline(always)]
+fn to_bf16_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1));
+    let number = if value.is_nan() { bits | 0x0040_0000 } else { rounded };
+    (number >> 16) as u16
 }
 
 opsmith_core::for_each_half!(half_elements);

@@ -2,6 +2,8 @@
 //!
 //! In: slices of one length. Out: each element converted as a single one is. Must know no tensor.
 
+use std::mem::MaybeUninit;
+
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
@@ -10,8 +12,15 @@ use crate::simd::{self, widest};
 
 /// A 16-bit float.
 pub trait Half: Element<Compute = f32> {
+    /// Writes the numbers of a slice into memory, which is as long and need not be initialised.
+    fn widen_into(from: &[Self], to: &mut [MaybeUninit<f32>]);
+
     /// Writes the numbers of a slice, which is as long.
-    fn widen(from: &[Self], to: &mut [f32]);
+    #[inline]
+    fn widen(from: &[Self], to: &mut [f32]) {
+        // SAFETY: the same memory, into which only numbers are written.
+        Self::widen_into(from, unsafe { &mut *(to as *mut [f32] as *mut [MaybeUninit<f32>]) });
+    }
 
     /// Writes the nearest numbers of a slice, which is as long, ties to even.
     fn narrow(from: &[f32], to: &mut [Self]);
@@ -19,13 +28,15 @@ pub trait Half: Element<Compute = f32> {
 
 /// With the instructions that processors have for it.
 impl Half for f16 {
-    fn widen(from: &[f16], to: &mut [f32]) {
+    fn widen_into(from: &[f16], to: &mut [MaybeUninit<f32>]) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if simd::vector_bytes() == 64 {
             // SAFETY: vectors are that wide on a processor with these instructions.
             return unsafe { avx512::widen(from, to) };
         }
-        from.convert_to_f32_slice(to);
+        to.fill(MaybeUninit::new(0.0));
+        // SAFETY: the memory is initialised.
+        from.convert_to_f32_slice(unsafe { &mut *(to as *mut [MaybeUninit<f32>] as *mut [f32]) });
     }
 
     fn narrow(from: &[f32], to: &mut [f16]) {
@@ -46,6 +57,8 @@ mod avx512 {
         _mm512_cvtph_ps, _mm512_cvtps_ph, _mm512_loadu_ps, _mm512_storeu_ps,
     };
 
+    use std::mem::MaybeUninit;
+
     use half::f16;
 
     use crate::element::Element;
@@ -53,17 +66,17 @@ mod avx512 {
     /// # Safety
     /// The processor has AVX-512.
     #[target_feature(enable = "avx512f")]
-    pub unsafe fn widen(from: &[f16], to: &mut [f32]) {
+    pub unsafe fn widen(from: &[f16], to: &mut [MaybeUninit<f32>]) {
         let ((parts, rest), (wide_parts, wide_rest)) = (from.as_chunks::<16>(), to.as_chunks_mut::<16>());
         for (part, wide) in parts.iter().zip(wide_parts) {
             // SAFETY: both have 16 numbers.
             unsafe {
                 let numbers = _mm512_cvtph_ps(_mm256_loadu_si256(part.as_ptr().cast()));
-                _mm512_storeu_ps(wide.as_mut_ptr(), numbers);
+                _mm512_storeu_ps(wide.as_mut_ptr().cast(), numbers);
             }
         }
         for (one, wide) in rest.iter().zip(wide_rest) {
-            *wide = one.to_compute();
+            wide.write(one.to_compute());
         }
     }
 
@@ -87,12 +100,12 @@ mod avx512 {
 }
 
 impl Half for bf16 {
-    fn widen(from: &[bf16], to: &mut [f32]) {
+    fn widen_into(from: &[bf16], to: &mut [MaybeUninit<f32>]) {
         widest(
             #[inline(always)]
             move || {
                 for (from, to) in from.iter().zip(to) {
-                    *to = from.to_f32();
+                    to.write(from.to_compute());
                 }
             },
         );
@@ -103,7 +116,7 @@ impl Half for bf16 {
             #[inline(always)]
             move || {
                 for (from, to) in from.iter().zip(to) {
-                    *to = bf16::from_f32(*from);
+                    *to = bf16::from_compute(*from);
                 }
             },
         );
@@ -127,6 +140,7 @@ mod tests {
         for ((single, narrow), wide) in singles.iter().zip(&narrow).zip(&wide) {
             assert_eq!(narrow.to_bits(), bf16::from_f32(*single).to_bits(), "{single}");
             assert_eq!(wide.to_bits(), narrow.to_f32().to_bits(), "{single}");
+            assert_eq!(narrow.to_bits(), bf16::from_compute(*single).to_bits(), "{single}");
         }
         let mut narrow = vec![f16::ZERO; singles.len()];
         f16::narrow(&singles, &mut narrow);

@@ -110,7 +110,7 @@ pub(crate) unsafe fn move_rows(
     };
     // SAFETY: rows and elements are those that the caller promises.
     unsafe {
-        if rows > 1 && target.step == unit && source.row == unit {
+        if rows > 1 && target.step == unit && source.row == unit && source.step != 0 {
             return transpose(source.step, length, target.row, rows);
         }
         if rows > 1 && target.row == unit && source.step == unit {

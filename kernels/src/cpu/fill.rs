@@ -41,21 +41,20 @@ pub fn arange<T: Element>(start: Scalar, step: Scalar, mut out: ViewMut<'_, T>) 
     expect_sizes(out.sizes(), &[out.numel() as i64])?;
     if T::DTYPE.is_float() || T::DTYPE.is_complex() {
         let (start, step) = (start.to_f64(), step.to_f64());
-        write_by_number(&mut out, |i| T::from_scalar(Scalar::Float(start + i * step)));
+        write_by_number(&mut out, move |i| T::from_scalar(Scalar::Float(start + i * step)));
     } else {
         let (start, step) = (start.to_i64(), step.to_i64());
-        let value = |i: i64| start.wrapping_add(i.wrapping_mul(step));
-        write_by_number(&mut out, |i| T::from_scalar(Scalar::Int(value(i as i64))));
+        let value = move |i: i64| start.wrapping_add(i.wrapping_mul(step));
+        write_by_number(&mut out, move |i| T::from_scalar(Scalar::Int(value(i as i64))));
     }
     Ok(())
 }
 
 /// Writes to each element of one dimension what follows from its number, which is one of those that `f64` has.
-fn write_by_number<T: Element>(out: &mut ViewMut<'_, T>, value: impl Fn(f64) -> T + Sync) {
+fn write_by_number<T: Element>(out: &mut ViewMut<'_, T>, value: impl Fn(f64) -> T + Copy + Sync) {
     let (count, step) = (out.numel(), out.strides().first().copied().unwrap_or(1));
     let target = Shared(out.as_mut_ptr());
     parallel::for_each_range(count, CHUNK, |range| {
-        let value = &value;
         // Numbers of 32 bits, which vectors convert.
         for start in range.clone().step_by(CHUNK) {
             let (first, length) = (start as f64, CHUNK.min(range.end - start));
@@ -82,15 +81,16 @@ pub fn linspace<T: Element>(start: Scalar, end: Scalar, steps: i64, mut out: Vie
     expect_sizes(out.sizes(), &[steps])?;
     if T::DTYPE.is_complex() {
         let between = Between::new(start.to_complex(), end.to_complex(), steps);
-        write_by_number(&mut out, |i| T::from_scalar(Scalar::Complex(between.number(i))));
+        write_by_number(&mut out, move |i| T::from_scalar(Scalar::Complex(between.number(i))));
     } else {
         let between = Between::new(start.to_complex().re, end.to_complex().re, steps);
-        write_by_number(&mut out, |i| T::from_scalar(Scalar::Float(between.number(i))));
+        write_by_number(&mut out, move |i| T::from_scalar(Scalar::Float(between.number(i))));
     }
     Ok(())
 }
 
 /// Evenly spaced numbers, real or complex.
+#[derive(Clone, Copy)]
 struct Between<C> {
     start: C,
     end: C,
@@ -146,7 +146,7 @@ pub fn logspace<T: Element>(
 ) -> Result<()> {
     expect_sizes(out.sizes(), &[steps])?;
     let between = Between::new(start.to_complex(), end.to_complex(), steps);
-    write_by_number(&mut out, |i| T::from_scalar(Scalar::Complex(between.power(base, i))));
+    write_by_number(&mut out, move |i| T::from_scalar(Scalar::Complex(between.power(base, i))));
     Ok(())
 }
 
@@ -259,9 +259,18 @@ fn triangle<B: Element>(
                 let (matrix, row) = (line / rows as usize, (line % rows as usize) as i64);
                 let Some([start]) = Walk::starting_at(&matrices, matrix).next() else { return };
                 let (first, last) = kept(row.saturating_add(diagonal), columns);
-                for column in (0..first).chain(last..columns) {
+                for columns in [0..first, last..columns] {
+                    let place = target.at(start + row * row_step + columns.start * step);
+                    let length = columns.count();
                     // SAFETY: the walk's positions are positions of the output, and a row has one thread.
-                    unsafe { target.at(start + row * row_step + column * step).write(B::default()) }
+                    unsafe {
+                        if step == 1 {
+                            std::slice::from_raw_parts_mut(place, length).fill(B::default());
+                        } else {
+                            (0..length as i64)
+                                .for_each(|at| place.offset((at * step) as isize).write(B::default()));
+                        }
+                    }
                 }
             }
         },

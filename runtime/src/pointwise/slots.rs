@@ -11,6 +11,7 @@ use opsmith_core::DType;
 
 use super::Rows;
 use crate::axes::TILE_BYTES;
+use crate::element::Element;
 use crate::halves::Half;
 use crate::moves::{move_row, transpose_elements};
 use crate::simd::widest;
@@ -41,6 +42,13 @@ pub(super) struct Block<const BYTES: usize>(UnsafeCell<MaybeUninit<[u8; BYTES]>>
 impl<const BYTES: usize> Block<BYTES> {
     pub const fn new() -> Block<BYTES> {
         Block(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
+    /// Several blocks. An array that repeats a constant is filled with zeros, however uninitialised that is.
+    #[inline(always)]
+    pub const fn several<const N: usize>() -> [Block<BYTES>; N] {
+        // SAFETY: a block may have any bytes, written or not.
+        unsafe { MaybeUninit::uninit().assume_init() }
     }
 
     pub fn pointer(&self) -> *mut u8 {
@@ -94,13 +102,13 @@ macro_rules! block_copies {
             unsafe {
                 match (slot.converted(), slot.dtype.size()) {
                     $((Some(DType::$half), _) => {
-                        widen(from, step, block, length, <$rust>::to_f32, <$rust as Half>::widen)
+                        widen(from, step, block, length, <$rust as Element>::to_compute, <$rust as Half>::widen_into)
                     })*
                     $((Some(DType::$stored), _) => widen(from, step, block, length, <$short>::to_f32, |from, to| {
-                        from.iter().zip(to).for_each(|(from, to)| *to = from.to_f32());
+                        from.iter().zip(to).for_each(|(from, to)| _ = to.write(from.to_f32()));
                     }),)*
                     $((Some(DType::$int), _) => widen(from, step, block, length, <$integer>::to_i64, |from, to| {
-                        from.iter().zip(to).for_each(|(from, to)| *to = from.to_i64());
+                        from.iter().zip(to).for_each(|(from, to)| _ = to.write(from.to_i64()));
                     }),)*
                     (_, size) => move_row(size, from, step, block, size as isize, length),
                 }
@@ -203,22 +211,21 @@ pub(super) unsafe fn store_transposed(
 }
 
 /// # Safety
-/// As [`load`], of elements of type `H` that compute in `C`, whose zero has no bits.
+/// As [`load`], of elements of type `H` that compute in `C`.
 unsafe fn widen<H: Copy, C: Copy>(
     from: *const u8,
     step: isize,
     block: *mut u8,
     length: usize,
     convert: impl Fn(H) -> C,
-    convert_slice: impl Fn(&[H], &mut [C]),
+    convert_slice: impl Fn(&[H], &mut [MaybeUninit<C>]),
 ) {
     let block = block.cast::<C>();
     // SAFETY: the places are those that the caller promises; elements lie at multiples of their size.
     unsafe {
         if step == size_of::<H>() as isize {
-            block.write_bytes(0, length);
             let halves = std::slice::from_raw_parts(from.cast::<H>(), length);
-            return convert_slice(halves, std::slice::from_raw_parts_mut(block, length));
+            return convert_slice(halves, std::slice::from_raw_parts_mut(block.cast(), length));
         }
         if step == 0 {
             let element = convert(from.cast::<H>().read());
