@@ -5,6 +5,8 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Scratch};
 
+use super::converted::{narrow, widen_into};
+
 /// Partial results of a long row. They live in the first cache rather than in registers, because
 /// compilers reliably vectorise a loop over this many.
 pub(crate) const LANES: usize = 128;
@@ -210,8 +212,7 @@ pub(crate) fn computed<'a, T: Element>(
         // SAFETY: a dtype has one element type, so that both types are the same.
         return unsafe { std::slice::from_raw_parts(row.as_ptr().cast(), row.len()) };
     }
-    buffer.clear();
-    buffer.extend_mapped(row, |element| element.to_compute());
+    widen_into(row, buffer);
     buffer
 }
 
@@ -228,9 +229,7 @@ pub(crate) fn with_computed<T: Element<Compute: Arithmetic>, R>(
     }
     buffer.resize(out.len(), T::Compute::ZERO);
     let result = body(buffer);
-    for index in 0..out.len() {
-        out[index] = T::from_compute(buffer[index]);
-    }
+    narrow(buffer, out);
     result
 }
 
