@@ -3,12 +3,60 @@
 //! In: slices of one length. Out: each element converted as a single one is. Loops over elements that convert one by one
 //! are no faster than scalar code; a block that stays in the first cache is converted first, and then visited.
 
+use std::mem::{MaybeUninit, transmute_copy};
+
 use opsmith_runtime::halves::Half;
+use opsmith_runtime::simd::widest_over;
 use opsmith_runtime::{DType, Element, Scratch, bf16, f16};
 
-/// Whether elements are converted, by [`widen`] and [`narrow`] with wide vectors.
+/// Whether elements are 16-bit floats, which [`widen`] and [`narrow`] convert with wide vectors.
 pub(crate) const fn is_half<T: Element>() -> bool {
     matches!(T::DTYPE, DType::BF16 | DType::F16)
+}
+
+/// The element in the compute type, for loops of many: without a branch, so that compilers make vectors of it.
+#[inline(always)]
+pub(crate) fn number<T: Element>(element: T) -> T::Compute {
+    if const { T::DTYPE as u8 == DType::F16 as u8 } {
+        // SAFETY: a dtype has one element type, and its compute type is `f32`.
+        return unsafe { transmute_copy(&single(transmute_copy(&element))) };
+    }
+    element.to_compute()
+}
+
+/// As [`widest_over`], for loops over elements that are converted by [`number`]: those of `float16` and of complex numbers are compiled
+/// in as many versions as those of `bfloat16`.
+#[inline(always)]
+pub(crate) fn widest_of<T: Element, R>(body: impl FnOnce() -> R) -> R {
+    match const { T::DTYPE } {
+        DType::F16 | DType::C64 | DType::C128 => widest_over::<bf16, R>(body),
+        _ => widest_over::<T, R>(body),
+    }
+}
+
+/// The number of a `float16`. Its exponent and fraction, moved to their places, are 2^-112 times the number, but for infinity and
+/// NaN, whose exponent has all bits in both types.
+#[inline(always)]
+fn single(element: f16) -> f32 {
+    let bits = u32::from(element.to_bits());
+    let size = bits & 0x7fff;
+    let scaled = (f32::from_bits(size << 13) * f32::from_bits(0x7780_0000)).to_bits();
+    let exponent = if size >= 0x7c00 { 0x7f80_0000 } else { 0 };
+    f32::from_bits(scaled | exponent | (bits & 0x8000) << 16)
+}
+
+/// The elements in the compute type, in memory for at least as many.
+#[inline(always)]
+pub(crate) fn widened<'a, T: Element>(
+    from: &[T],
+    memory: &'a mut [MaybeUninit<T::Compute>],
+) -> &'a mut [T::Compute] {
+    let memory = &mut memory[..from.len()];
+    memory.fill(MaybeUninit::new(T::Compute::default()));
+    // SAFETY: each number was written.
+    let to = unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), from.len()) };
+    widen(from, to);
+    to
 }
 
 /// Writes the elements of a slice, which is as long, in the compute type.
@@ -17,13 +65,15 @@ pub(crate) fn widen<T: Element>(from: &[T], to: &mut [T::Compute]) {
     match const { T::DTYPE } {
         // SAFETY: a dtype has one element type, and its compute type is `f32`.
         DType::BF16 => unsafe { bf16::widen(same(from), same_mut(to)) },
-        // SAFETY: as above.
-        DType::F16 => unsafe { f16::widen(same(from), same_mut(to)) },
-        _ => {
-            for index in 0..from.len() {
-                to[index] = from[index].to_compute();
-            }
-        }
+        _ => widest_of::<T, _>(
+            #[inline(always)]
+            move || {
+                let to = &mut to[..from.len()];
+                for index in 0..from.len() {
+                    to[index] = number(from[index]);
+                }
+            },
+        ),
     }
 }
 
@@ -85,6 +135,16 @@ mod tests {
             widen_into(&elements, &mut wide);
             assert!(wide.iter().zip(&elements).all(|(&a, &b)| a == b.to_compute()) && wide.len() == length);
         }
+    }
+
+    #[test]
+    fn single_numbers_are_converted_without_a_branch() {
+        for element in (0..=u16::MAX).map(f16::from_bits) {
+            let (got, expected) = (number(element), element.to_f32());
+            assert!(got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(), "{element}");
+        }
+        assert_eq!(number(bf16::from_f32(1.5)), 1.5);
+        assert_eq!(number(-3i32), -3);
     }
 
     #[test]

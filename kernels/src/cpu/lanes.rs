@@ -115,10 +115,34 @@ pub(crate) const TERMS: usize = 32;
 /// The order of additions depends on the length alone. An error grows with 1/1024 of it.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
-pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usize>(
+pub(crate) fn sum_terms<A: Copy + Default, C: Arithmetic, const K: usize, const N: usize>(
     inputs: [&[A]; K],
     term: impl Fn([A; K]) -> [C; N],
 ) -> [C; N] {
+    let mut totals = sum_lanes(inputs, term);
+    let mut width = SUMS / 2;
+    while width > 0 {
+        for total in &mut totals {
+            for lane in 0..width {
+                total[lane] = Arithmetic::add(total[lane], total[lane + width]);
+            }
+        }
+        width /= 2;
+    }
+    let mut results = [C::ZERO; N];
+    for number in 0..N {
+        results[number] = totals[number][0];
+    }
+    results
+}
+
+/// As [`sum_terms`], a sum for each lane: of every element whose number leaves the lane's when it is divided by [`SUMS`].
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
+pub(crate) fn sum_lanes<A: Copy + Default, C: Arithmetic, const K: usize, const N: usize>(
+    inputs: [&[A]; K],
+    term: impl Fn([A; K]) -> [C; N],
+) -> [[C; SUMS]; N] {
     let length = inputs[0].len();
     let mut totals = [[C::ZERO; SUMS]; N];
     let mut rows = [&[][..]; K];
@@ -162,20 +186,7 @@ pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usiz
             totals[number][lane] = Arithmetic::add(totals[number][lane], terms[number]);
         }
     }
-    let mut width = SUMS / 2;
-    while width > 0 {
-        for total in &mut totals {
-            for lane in 0..width {
-                total[lane] = Arithmetic::add(total[lane], total[lane + width]);
-            }
-        }
-        width /= 2;
-    }
-    let mut results = [C::ZERO; N];
-    for number in 0..N {
-        results[number] = totals[number][0];
-    }
-    results
+    totals
 }
 
 /// Writes to each element of `out` a function of those beside it in `inputs`, all as long.
