@@ -10,6 +10,7 @@ use opsmith_runtime::halves::Half;
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
 
 use super::product::{Matrix, MatrixMut, Multiply};
+use crate::cpu::converted::widen;
 use crate::cpu::lanes::sum_terms;
 use crate::cpu::simd::widest;
 
@@ -77,8 +78,17 @@ unsafe fn of_lines<T: Half>(
         std::slice::from_raw_parts(matrix.at(number, 0).data, inner)
     };
     let mut wide = Scratch::filled(0f32, count * inner);
+    let pairs = inner / 2;
     for (number, wide) in wide.chunks_exact_mut(inner).enumerate() {
-        T::widen(line(&few, number), wide);
+        if const { in_pairs::<T>() } {
+            // Numbers of even places, those of odd ones, and the last of an odd number of them.
+            for (at, element) in line(&few, number).iter().enumerate() {
+                let place = if at < 2 * pairs { at % 2 * pairs + at / 2 } else { at };
+                wide[place] = element.to_compute();
+            }
+        } else {
+            widen(line(&few, number), wide);
+        }
     }
     let lines = Shared(many.data.cast_mut());
     let target = Shared(out.data);
@@ -88,9 +98,16 @@ unsafe fn of_lines<T: Half>(
         let mut part = [0f32; PART];
         for number in range {
             let mut sums = [0f32; FEW_LINES];
-            for (place, elements) in line(&many, number).chunks(PART).enumerate() {
+            if const { in_pairs::<T>() } {
+                let elements = line(&many, number);
+                for (sum, wide) in sums.iter_mut().zip(wide.chunks_exact(inner)) {
+                    *sum = sum_of_pairs(elements, wide);
+                }
+            }
+            let elements = if const { in_pairs::<T>() } { &[] } else { line(&many, number) };
+            for (place, elements) in elements.chunks(PART).enumerate() {
                 let part = &mut part[..elements.len()];
-                T::widen(elements, part);
+                widen(elements, part);
                 for (few, sum) in sums.iter_mut().enumerate().take(count) {
                     let wide = &wide[few * inner + place * PART..][..part.len()];
                     let part = &*part;
@@ -109,6 +126,45 @@ unsafe fn of_lines<T: Half>(
             }
         }
     });
+}
+
+/// Whether a number is the high half of an `f32`, so that two neighbours are converted where they lie: in a register.
+const fn in_pairs<T: Half>() -> bool {
+    matches!(T::DTYPE, DType::BF16)
+}
+
+/// Two neighbours, aligned as one of them.
+#[derive(Clone, Copy, Default)]
+#[repr(C, packed(2))]
+struct Pair(u32);
+
+/// The sum of products of a line's elements, which are `bfloat16`, with numbers of even places, odd places and a last one.
+#[inline(never)]
+fn sum_of_pairs<T: Half>(elements: &[T], numbers: &[f32]) -> f32 {
+    let pairs = elements.len() / 2;
+    let words = |start: *const Pair| {
+        // SAFETY: the elements, and both halves of the numbers, are at least as many pairs.
+        unsafe { std::slice::from_raw_parts(start, pairs) }
+    };
+    let of_elements = words(elements.as_ptr().cast());
+    let (even, odd) = (words(numbers.as_ptr().cast()), words(numbers[pairs..].as_ptr().cast()));
+    let [sum] = widest(
+        #[inline(always)]
+        move || {
+            sum_terms([of_elements, even, odd], |[pair, even, odd]: [Pair; 3]| {
+                let (low, high) = if cfg!(target_endian = "little") {
+                    (pair.0 << 16, pair.0 & 0xffff_0000)
+                } else {
+                    (pair.0 & 0xffff_0000, pair.0 << 16)
+                };
+                [f32::from_bits(low) * f32::from_bits(even.0) + f32::from_bits(high) * f32::from_bits(odd.0)]
+            })
+        },
+    );
+    match elements.last() {
+        Some(last) if elements.len() % 2 == 1 => sum + last.to_compute() * numbers[2 * pairs],
+        _ => sum,
+    }
 }
 
 /// The product by way of operands and sums in `f32`.
