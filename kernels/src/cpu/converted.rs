@@ -6,7 +6,7 @@
 use std::mem::{MaybeUninit, transmute_copy};
 
 use opsmith_runtime::halves::Half;
-use opsmith_runtime::simd::widest_over;
+use opsmith_runtime::simd::{widest, widest_over};
 use opsmith_runtime::{DType, Element, Scratch, bf16, f16};
 
 /// Whether elements are 16-bit floats, which [`widen`] and [`narrow`] convert with wide vectors.
@@ -24,12 +24,13 @@ pub(crate) fn number<T: Element>(element: T) -> T::Compute {
     element.to_compute()
 }
 
-/// As [`widest_over`], for loops over elements that are converted by [`number`]: those of `float16` and of complex numbers are compiled
-/// in as many versions as those of `bfloat16`.
+/// As [`widest_over`], for loops over elements that are converted by [`number`]: those of 16-bit floats, which compute in `f32`, are
+/// compiled in as many versions as those of `f32`, and those of complex numbers for AVX2.
 #[inline(always)]
 pub(crate) fn widest_of<T: Element, R>(body: impl FnOnce() -> R) -> R {
     match const { T::DTYPE } {
-        DType::F16 | DType::C64 | DType::C128 => widest_over::<bf16, R>(body),
+        DType::F16 | DType::BF16 => widest(body),
+        DType::C64 | DType::C128 => widest_over::<bf16, R>(body),
         _ => widest_over::<T, R>(body),
     }
 }

@@ -198,10 +198,16 @@ pub(super) unsafe fn pack<T: Element>(matrix: Matrix<T>) -> Scratch<T::Compute> 
     let mut elements = Scratch::with_capacity(matrix.rows * matrix.columns);
     for row in 0..matrix.rows as i64 {
         let start = matrix.data.wrapping_offset((row * matrix.row_stride) as isize);
-        elements.extend((0..matrix.columns as i64).map(|column| {
+        if matrix.column_stride == 1 && matrix.columns > 0 {
             // SAFETY: the caller's promise.
-            unsafe { *start.offset((column * matrix.column_stride) as isize) }.to_compute()
-        }));
+            let row = unsafe { std::slice::from_raw_parts(start, matrix.columns) };
+            elements.extend_mapped(row, |element| element.to_compute());
+            continue;
+        }
+        elements.extend_from_fn(matrix.columns, |column| {
+            // SAFETY: the caller's promise.
+            unsafe { *start.offset(column as isize * matrix.column_stride as isize) }.to_compute()
+        });
     }
     elements
 }
