@@ -38,6 +38,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("halves::FEW_LINES", linalg::halves::FEW_LINES),
     ("halves::PART", linalg::halves::PART),
     ("halves::ROWS", linalg::halves::ROWS),
+    ("halves::TOGETHER", linalg::halves::TOGETHER),
     ("int4::FEW_ROWS", linalg::int4::FEW_ROWS),
     ("int4::PART", linalg::int4::PART),
     ("int4::TILE", linalg::int4::TILE),
