@@ -112,7 +112,7 @@ mod tests {
             let (elements, positions) = (kernel * kernel, places[0] * places[1]);
             let x = Array::new(
                 &[2, 3, height, width],
-                scattered((6 * height * width) as usize).map(|x| bf16::from_f64(x)),
+                scattered((6 * height * width) as usize).map(bf16::from_f64),
             )
             .reversed(1);
             let column = |at: i64| {

@@ -313,7 +313,7 @@ fn narrow_rows_are_those_of_floats_rounded() {
     for (rows, width) in [(1, 1), (3, 7), (5, 2048), (300, 100)] {
         let x = Array::new(
             &[rows, width],
-            scattered((rows * width) as usize).map(|x| opsmith_runtime::bf16::from_f64(x)),
+            scattered((rows * width) as usize).map(opsmith_runtime::bf16::from_f64),
         );
         let wide = Array::new(&[rows, width], x.to_vec().into_iter().map(|x| x.to_f32()));
         for threads in [1, 2, 5] {

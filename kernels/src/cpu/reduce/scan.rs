@@ -191,6 +191,7 @@ unsafe fn along<T: Element<Compute: Running>, const L: usize>(
 ///
 /// # Safety
 /// As [`along`].
+#[allow(clippy::needless_range_loop, reason = "one element of each line after the other")]
 unsafe fn along_converted<T: Element<Compute: Running>, const L: usize>(
     source: *const T,
     target: *mut T,
