@@ -6,7 +6,7 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::parallel::{self, Shared};
-use opsmith_runtime::{DType, Element, Scratch, View, ViewMut};
+use opsmith_runtime::{Element, Scratch, View, ViewMut};
 
 use super::Convolve;
 use super::channelwise;
@@ -168,7 +168,10 @@ impl<'a, C: Convolve> Implicit<'a, C> {
             return channelwise::forward(self.kernels, &self.patches, self.bias, input, weight, out);
         }
         #[cfg(target_arch = "x86_64")]
-        if const { T::DTYPE as u8 == DType::BF16 as u8 } && self.channels > 1 && pairs::is_supported() {
+        if const { matches!(T::DTYPE, opsmith_runtime::DType::BF16) }
+            && self.channels > 1
+            && pairs::is_supported()
+        {
             // SAFETY: the processor has the instruction; a dtype has one element type, which computes in `f32`.
             return unsafe { self.forward_pairs(input, weight, out) };
         }
