@@ -38,9 +38,12 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("halves::FEW_LINES", linalg::halves::FEW_LINES),
     ("halves::PART", linalg::halves::PART),
     ("halves::ROWS", linalg::halves::ROWS),
+    ("halves::TOGETHER", linalg::halves::TOGETHER),
     ("int4::FEW_ROWS", linalg::int4::FEW_ROWS),
     ("int4::PART", linalg::int4::PART),
     ("int4::TILE", linalg::int4::TILE),
+    ("whole_numbers::COLUMNS", linalg::whole_numbers::COLUMNS),
+    ("whole_numbers::ROWS", linalg::whole_numbers::ROWS),
     ("panels::DEPTH", linalg::panels::DEPTH),
     ("panels::LINES", linalg::panels::LINES),
     ("panels::STEPS", linalg::panels::STEPS),
@@ -73,6 +76,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("position::ROWS", reduce::position::ROWS as usize),
     ("position::TOGETHER", reduce::position::TOGETHER),
     ("position::WIDTH", reduce::position::WIDTH),
+    ("scan::CONVERTED", reduce::scan::CONVERTED),
     ("scan::FAR", reduce::scan::FAR),
     ("scan::NEAR", reduce::scan::NEAR),
     ("parts::PARTS", index::parts::PARTS),
@@ -103,7 +107,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 27] = [
+    const OTHERS: [&str; 31] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -116,6 +120,10 @@ mod tests {
         "patch::SLACK",
         "implicit::PANELS",
         "of_weight::GROUPS",
+        "paired::COLUMNS",
+        "paired::LANES",
+        "paired::REGISTERS",
+        "paired::ROWS",
         "pairs::BAND",
         "pairs::LANES",
         "panels::SHORT",

@@ -5,6 +5,8 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Scratch};
 
+use super::converted::{narrow, widen_into};
+
 /// Partial results of a long row. They live in the first cache rather than in registers, because
 /// compilers reliably vectorise a loop over this many.
 pub(crate) const LANES: usize = 128;
@@ -113,10 +115,34 @@ pub(crate) const TERMS: usize = 32;
 /// The order of additions depends on the length alone. An error grows with 1/1024 of it.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
-pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usize>(
+pub(crate) fn sum_terms<A: Copy + Default, C: Arithmetic, const K: usize, const N: usize>(
     inputs: [&[A]; K],
     term: impl Fn([A; K]) -> [C; N],
 ) -> [C; N] {
+    let mut totals = sum_lanes(inputs, term);
+    let mut width = SUMS / 2;
+    while width > 0 {
+        for total in &mut totals {
+            for lane in 0..width {
+                total[lane] = Arithmetic::add(total[lane], total[lane + width]);
+            }
+        }
+        width /= 2;
+    }
+    let mut results = [C::ZERO; N];
+    for number in 0..N {
+        results[number] = totals[number][0];
+    }
+    results
+}
+
+/// As [`sum_terms`], a sum for each lane: of every element whose number leaves the lane's when it is divided by [`SUMS`].
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
+pub(crate) fn sum_lanes<A: Copy + Default, C: Arithmetic, const K: usize, const N: usize>(
+    inputs: [&[A]; K],
+    term: impl Fn([A; K]) -> [C; N],
+) -> [[C; SUMS]; N] {
     let length = inputs[0].len();
     let mut totals = [[C::ZERO; SUMS]; N];
     let mut rows = [&[][..]; K];
@@ -160,20 +186,7 @@ pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usiz
             totals[number][lane] = Arithmetic::add(totals[number][lane], terms[number]);
         }
     }
-    let mut width = SUMS / 2;
-    while width > 0 {
-        for total in &mut totals {
-            for lane in 0..width {
-                total[lane] = Arithmetic::add(total[lane], total[lane + width]);
-            }
-        }
-        width /= 2;
-    }
-    let mut results = [C::ZERO; N];
-    for number in 0..N {
-        results[number] = totals[number][0];
-    }
-    results
+    totals
 }
 
 /// Writes to each element of `out` a function of those beside it in `inputs`, all as long.
@@ -210,8 +223,7 @@ pub(crate) fn computed<'a, T: Element>(
         // SAFETY: a dtype has one element type, so that both types are the same.
         return unsafe { std::slice::from_raw_parts(row.as_ptr().cast(), row.len()) };
     }
-    buffer.clear();
-    buffer.extend_mapped(row, |element| element.to_compute());
+    widen_into(row, buffer);
     buffer
 }
 
@@ -228,9 +240,7 @@ pub(crate) fn with_computed<T: Element<Compute: Arithmetic>, R>(
     }
     buffer.resize(out.len(), T::Compute::ZERO);
     let result = body(buffer);
-    for index in 0..out.len() {
-        out[index] = T::from_compute(buffer[index]);
-    }
+    narrow(buffer, out);
     result
 }
 

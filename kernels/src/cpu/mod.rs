@@ -9,6 +9,7 @@ pub mod attention;
 pub mod backward;
 pub mod blocks;
 pub mod by_value;
+mod converted;
 pub mod convolution;
 mod copy;
 pub mod ctc;

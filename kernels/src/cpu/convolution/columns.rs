@@ -3,8 +3,8 @@
 //! In: a plane a channel. Out: a row for each channel and element of the window, a column for each
 //! position; elements of the border are zeros. Adding columns back to planes is the transpose.
 
-use opsmith_runtime::Scratch;
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::{Element, Scratch};
 
 use crate::window::{MOST, Window};
 
@@ -94,22 +94,24 @@ impl Sliding {
 
     /// Writes the columns of some rows of positions: `columns` has a row for each channel's elements of
     /// the window and a column for each of these positions.
-    pub fn gather<C: Arithmetic>(
-        &self,
-        planes: &[C],
-        rows: std::ops::Range<usize>,
-        columns: &mut Scratch<C>,
-    ) {
-        let width = rows.len() * self.row();
+    pub fn gather<C: Element>(&self, planes: &[C], rows: std::ops::Range<usize>, columns: &mut Scratch<C>) {
         let channels = planes.len() / self.plane().max(1);
-        columns.clear();
-        columns.resize(channels * self.elements() * width, C::ZERO);
+        columns.resize(channels * self.elements() * rows.len() * self.row(), C::default());
+        self.gather_into(planes, rows, columns);
+    }
+
+    /// As [`gather`](Self::gather), to columns of this size.
+    pub fn gather_into<C: Element>(&self, planes: &[C], rows: std::ops::Range<usize>, columns: &mut [C]) {
+        let width = rows.len() * self.row();
         let step = self.window.stride[2] as usize;
         let each = planes.chunks_exact(self.plane()).zip(columns.chunks_exact_mut(self.elements() * width));
         for (plane, columns) in each {
             self.for_each_row(rows.clone(), |element, row, stretch| {
-                let target = element * width + row * self.row() + stretch.before;
-                let target = &mut columns[target..target + stretch.inside];
+                let target = &mut columns[element * width + row * self.row()..][..self.row()];
+                let (before, rest) = target.split_at_mut(stretch.before);
+                let (target, behind) = rest.split_at_mut(stretch.inside);
+                before.fill(C::default());
+                behind.fill(C::default());
                 if step == 1 {
                     target.copy_from_slice(&plane[stretch.start..stretch.start + stretch.inside]);
                 } else if let Some(source) = plane.get(stretch.start..) {

@@ -12,16 +12,19 @@ use super::Convolve;
 use super::channelwise;
 use super::columns::Sliding;
 use super::patch::{Block, Grid, Patches, Planes, SLACK, strides};
+use crate::cpu::converted::{is_half, narrow};
 use crate::cpu::copy::{Plane, copy_plane};
 use crate::cpu::linalg::blocked::SHARED;
 use crate::cpu::linalg::innermost::Kernels;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::linalg::pairs;
 use crate::cpu::linalg::panels::depth;
 use crate::cpu::linalg::row_major;
 use crate::cpu::linalg::{Matrix, MatrixMut};
 use crate::cpu::simd::widest;
 
 /// Panels of positions that are multiplied at a time.
-const PANELS: usize = 4;
+pub(super) const PANELS: usize = 4;
 
 /// Lines of a panel that lie next to each other: where they go, and their distance from the first place.
 pub(super) type Run = (usize, usize);
@@ -136,7 +139,7 @@ pub(super) struct Implicit<'a, C: 'static> {
     pub channels: usize,
     pub outputs: usize,
     pub elements: usize,
-    bias: Option<&'a [C]>,
+    pub bias: Option<&'a [C]>,
 }
 
 impl<'a, C: Convolve> Implicit<'a, C> {
@@ -164,6 +167,14 @@ impl<'a, C: Convolve> Implicit<'a, C> {
         if self.channels * self.outputs == 1 {
             return channelwise::forward(self.kernels, &self.patches, self.bias, input, weight, out);
         }
+        #[cfg(target_arch = "x86_64")]
+        if const { matches!(T::DTYPE, opsmith_runtime::DType::BF16) }
+            && self.channels > 1
+            && pairs::is_supported()
+        {
+            // SAFETY: the processor has the instruction; a dtype has one element type, which computes in `f32`.
+            return unsafe { self.forward_pairs(input, weight, out) };
+        }
         let inner = self.channels * self.elements;
         let weights = Weights::new(self.kernels, weight, [self.groups, self.outputs, inner]);
         let steps: Scratch<usize> = (0..self.channels)
@@ -171,7 +182,7 @@ impl<'a, C: Convolve> Implicit<'a, C> {
                 self.patches.taps().iter().map(move |&tap| channel * self.patches.places() + tap)
             })
             .collect();
-        let target = Target { strides: strides(out.strides()), data: Shared(out.as_mut_ptr()) };
+        let target = Target::new(out);
         let of_sample = out.strides()[0];
         let blocks = self.patches.blocks();
         let count = input.size(0) * self.groups * blocks;
@@ -258,18 +269,22 @@ impl<C: Convolve> Work<C> {
 }
 
 /// Where results go, with any strides.
-struct Target<T> {
+pub(super) struct Target<T> {
     data: Shared<T>,
     strides: [i64; 4],
 }
 
 impl<T: Element<Compute: Convolve>> Target<T> {
+    pub fn new(out: &mut ViewMut<'_, T>) -> Target<T> {
+        Target { strides: strides(out.strides()), data: Shared(out.as_mut_ptr()) }
+    }
+
     /// Writes the sums of `count` lines of a block from the `first` on, of which a row has `width`, a row of sums for each
     /// output, with the outputs' bias.
     ///
     /// # Safety
     /// The positions of these outputs, from `start` on, are valid for writes.
-    unsafe fn write(
+    pub unsafe fn write(
         &self,
         start: i64,
         block: &Block,
@@ -282,6 +297,11 @@ impl<T: Element<Compute: Convolve>> Target<T> {
             sums.iter_mut().for_each(|sum| *sum = Arithmetic::add(*sum, bias));
         }
         let [of_output, of_plane, of_row, of_column] = self.strides;
+        let mut rounded = Scratch::new();
+        if const { is_half::<T>() } {
+            rounded.resize(sums.len(), T::default());
+            narrow(sums, &mut rounded);
+        }
         let mut done = 0;
         while done < count {
             let (row, column) = ((first + done) / width, (first + done) % width);
@@ -291,9 +311,17 @@ impl<T: Element<Compute: Convolve>> Target<T> {
                     + (block.row + row) as i64 * of_row
                     + (block.column + column) as i64 * of_column;
                 let to = Plane { data: self.data.at(start + place), steps: [of_output, of_column] };
-                let from = Plane { data: sums[done..].as_ptr(), steps: [count as i64, 1] };
+                let steps = [count as i64, 1];
                 // SAFETY: the caller's promise; each row of sums has as many from here on.
-                unsafe { copy_plane([outputs, together], to, from, T::from_compute) };
+                unsafe {
+                    if const { is_half::<T>() } {
+                        let from = Plane { data: rounded[done..].as_ptr(), steps };
+                        copy_plane([outputs, together], to, from, |element| element);
+                    } else {
+                        let from = Plane { data: sums[done..].as_ptr(), steps };
+                        copy_plane([outputs, together], to, from, T::from_compute);
+                    }
+                }
             }
             done += (width - column).min(count - done);
         }

@@ -10,6 +10,8 @@ mod channelwise;
 mod columns;
 mod implicit;
 mod of_weight;
+#[cfg(target_arch = "x86_64")]
+mod paired;
 mod patch;
 mod unfolding;
 

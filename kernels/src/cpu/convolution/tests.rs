@@ -252,3 +252,24 @@ fn no_samples_have_no_gradient() {
     .unwrap();
     assert!(of_weight.to_vec().iter().chain(&of_bias.to_vec()).all(|sum| *sum == 0.0));
 }
+
+#[test]
+fn convolutions_of_narrow_floats_in_threads() {
+    for case in cases() {
+        let narrow = |x: &Array<f64>| Array::new(&x.sizes, x.to_vec().into_iter().map(bf16::from_f64));
+        let wide = |x: &Array<bf16>| Array::new(&x.sizes, x.to_vec().into_iter().map(|x| x.to_f64()));
+        let (x, w) = (narrow(&dense(&case.input)), narrow(&dense(&case.weight)));
+        let expected = naive(&case, &wide(&x), &wide(&w));
+        let terms = case.weight[1..].iter().product::<i64>() as f64;
+        let mut first: Option<Vec<bf16>> = None;
+        for threads in [1, 2, 5] {
+            opsmith_runtime::parallel::set_num_threads(threads).unwrap();
+            let y = run(&case, false, &x, &w, &case.output).to_vec();
+            assert_eq!(first.get_or_insert_with(|| y.clone()), &y);
+            for (got, expected) in y.iter().zip(&expected) {
+                let error = (got.to_f64() - expected).abs();
+                assert!(error <= expected.abs() / 200.0 + terms * 1e-5, "{got} instead of {expected}");
+            }
+        }
+    }
+}

@@ -10,11 +10,14 @@ use opsmith_runtime::halves::Half;
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
 
 use super::product::{Matrix, MatrixMut, Multiply};
+use crate::cpu::converted::widen;
 use crate::cpu::lanes::sum_terms;
 use crate::cpu::simd::widest;
 
 /// Lines of the smaller operand up to which no panels are made of the larger one.
 pub(in crate::cpu) const FEW_LINES: usize = 4;
+/// Lines of the larger operand whose sums are computed together, if pairs of elements are converted where they lie.
+pub(in crate::cpu) const TOGETHER: usize = 4;
 /// Elements of a line that are widened at a time.
 pub(in crate::cpu) const PART: usize = 1024;
 
@@ -77,8 +80,17 @@ unsafe fn of_lines<T: Half>(
         std::slice::from_raw_parts(matrix.at(number, 0).data, inner)
     };
     let mut wide = Scratch::filled(0f32, count * inner);
+    let pairs = inner / 2;
     for (number, wide) in wide.chunks_exact_mut(inner).enumerate() {
-        T::widen(line(&few, number), wide);
+        if const { in_pairs::<T>() } {
+            // Numbers of even places, those of odd ones, and the last of an odd number of them.
+            for (at, element) in line(&few, number).iter().enumerate() {
+                let place = if at < 2 * pairs { at % 2 * pairs + at / 2 } else { at };
+                wide[place] = element.to_compute();
+            }
+        } else {
+            widen(line(&few, number), wide);
+        }
     }
     let lines = Shared(many.data.cast_mut());
     let target = Shared(out.data);
@@ -86,29 +98,103 @@ unsafe fn of_lines<T: Half>(
         let (many, out) =
             (Matrix { data: lines.at(0).cast_const(), ..many }, MatrixMut { data: target.at(0), ..out });
         let mut part = [0f32; PART];
-        for number in range {
-            let mut sums = [0f32; FEW_LINES];
-            for (place, elements) in line(&many, number).chunks(PART).enumerate() {
-                let part = &mut part[..elements.len()];
-                T::widen(elements, part);
-                for (few, sum) in sums.iter_mut().enumerate().take(count) {
-                    let wide = &wide[few * inner + place * PART..][..part.len()];
-                    let part = &*part;
-                    let [more] = widest(
-                        #[inline(always)]
-                        move || sum_terms([part, wide], |[a, b]| [a * b]),
-                    );
-                    *sum += more;
+        let mut number = range.start;
+        while number < range.end {
+            let together = if in_pairs::<T>() && range.end - number >= TOGETHER { TOGETHER } else { 1 };
+            // For each of the few lines, the sums with those of the many that are read together.
+            let mut sums = [[0f32; TOGETHER]; FEW_LINES];
+            if const { in_pairs::<T>() } {
+                let of_many: [&[T]; TOGETHER] =
+                    std::array::from_fn(|at| line(&many, number + at.min(together - 1)));
+                for (sums, wide) in sums.iter_mut().zip(wide.chunks_exact(inner)) {
+                    sums_of_pairs(&of_many[..together], wide, &mut sums[..together]);
+                }
+            } else {
+                for (place, elements) in line(&many, number).chunks(PART).enumerate() {
+                    let part = &mut part[..elements.len()];
+                    widen(elements, part);
+                    for (few, sums) in sums.iter_mut().enumerate().take(count) {
+                        let wide = &wide[few * inner + place * PART..][..part.len()];
+                        let part = &*part;
+                        let [more] = widest(
+                            #[inline(always)]
+                            move || sum_terms([part, wide], |[a, b]| [a * b]),
+                        );
+                        sums[0] += more;
+                    }
                 }
             }
-            for (few, sum) in sums.iter().enumerate().take(count) {
-                // SAFETY: the caller's promise; a row of the result is one thread's.
-                let target = unsafe { &mut *out.at(number, few).data };
-                let kept = keep.map_or(0.0, |keep| keep * target.to_compute());
-                *target = T::from_compute(kept + scale * sum);
+            for (few, sums) in sums.iter().enumerate().take(count) {
+                for (at, sum) in sums.iter().enumerate().take(together) {
+                    // SAFETY: the caller's promise; a row of the result is one thread's.
+                    let target = unsafe { &mut *out.at(number + at, few).data };
+                    let kept = keep.map_or(0.0, |keep| keep * target.to_compute());
+                    *target = T::from_compute(kept + scale * sum);
+                }
             }
+            number += together;
         }
     });
+}
+
+/// Whether a number is the high half of an `f32`, so that two neighbours are converted where they lie: in a register.
+const fn in_pairs<T: Half>() -> bool {
+    matches!(T::DTYPE, DType::BF16)
+}
+
+/// Two neighbours, aligned as one of them.
+#[derive(Clone, Copy, Default)]
+#[repr(C, packed(2))]
+struct Pair(u32);
+
+impl Pair {
+    /// The sum of products with two numbers, given by their bits.
+    #[inline(always)]
+    fn times(self, even: Pair, odd: Pair) -> f32 {
+        let (shifted, masked) = (f32::from_bits(self.0 << 16), f32::from_bits(self.0 & 0xffff_0000));
+        let (first, second) =
+            if cfg!(target_endian = "little") { (shifted, masked) } else { (masked, shifted) };
+        first * f32::from_bits(even.0) + second * f32::from_bits(odd.0)
+    }
+}
+
+/// The sums of products of some lines' elements, which are `bfloat16`, with numbers of even places, odd places and a last one. A sum
+/// is the same for a line alone and for one of four, which arrive from memory side by side.
+#[inline(never)]
+fn sums_of_pairs<T: Half>(lines: &[&[T]], numbers: &[f32], sums: &mut [f32]) {
+    let length = lines[0].len();
+    let pairs = length / 2;
+    let words = |start: *const Pair| {
+        // SAFETY: the elements, and both halves of the numbers, are at least as many pairs.
+        unsafe { std::slice::from_raw_parts(start, pairs) }
+    };
+    let (even, odd) = (words(numbers.as_ptr().cast()), words(numbers[pairs..].as_ptr().cast()));
+    let line = |number: usize| words(lines[number][..length].as_ptr().cast());
+    if lines.len() == TOGETHER {
+        let lines: [_; TOGETHER] = std::array::from_fn(line);
+        sums.copy_from_slice(&widest(
+            #[inline(always)]
+            move || {
+                let [a, b, c, d] = lines;
+                sum_terms([a, b, c, d, even, odd], |[a, b, c, d, even, odd]: [Pair; 6]| {
+                    [a, b, c, d].map(|pair| pair.times(even, odd))
+                })
+            },
+        ));
+    } else {
+        for (number, sum) in sums.iter_mut().enumerate() {
+            let line = line(number);
+            [*sum] = widest(
+                #[inline(always)]
+                move || sum_terms([line, even, odd], |[pair, even, odd]: [Pair; 3]| [pair.times(even, odd)]),
+            );
+        }
+    }
+    if length % 2 == 1 {
+        for (sum, line) in sums.iter_mut().zip(lines) {
+            *sum += line[length - 1].to_compute() * numbers[length - 1];
+        }
+    }
 }
 
 /// The product by way of operands and sums in `f32`.

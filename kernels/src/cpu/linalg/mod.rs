@@ -12,20 +12,23 @@ pub(super) mod innermost;
 pub(super) mod int4;
 mod narrow;
 #[cfg(target_arch = "x86_64")]
-mod pairs;
+pub(super) mod paired;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod pairs;
 pub(super) mod panels;
 pub(super) mod product;
 mod unpacked;
+pub(super) mod whole_numbers;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::axes::{Walk, axes, count};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::parallel::{self, Shared};
-use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
+use super::converted::{number, widest_of};
 use super::copy::copy_into;
 use super::lanes::sum_terms;
-use super::simd::widest_over;
 use crate::math::{Number, conj};
 
 pub use grouped::grouped_mm;
@@ -263,21 +266,28 @@ pub(super) const BLOCK: usize = 4096;
 fn sum_of_products<T: Element<Compute: Arithmetic>>(
     left: &View<'_, T>,
     right: &View<'_, T>,
-    multiply: impl Fn(T::Compute, T::Compute) -> T::Compute,
+    multiply: impl Fn(T::Compute, T::Compute) -> T::Compute + Sync,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     if left.dim() != 1 || left.sizes() != right.sizes() {
         return Err(sizes_differ(left.sizes(), right.sizes()));
     }
     let (left, right) = (left.to_contiguous(), right.to_contiguous());
-    let mut total = T::Compute::ZERO;
-    for (left, right) in left.chunks(BLOCK).zip(right.chunks(BLOCK)) {
-        let [sum] = widest_over::<T, _>(
-            #[inline(always)]
-            || sum_terms([left, right], |[a, b]| [multiply(a.to_compute(), b.to_compute())]),
-        );
-        total = Arithmetic::add(total, sum);
-    }
+    let mut sums = Scratch::filled(T::Compute::ZERO, left.len().div_ceil(BLOCK));
+    let of_blocks = Shared(sums.as_mut_ptr());
+    parallel::for_each_range_of(BLOCK, sums.len(), |range| {
+        for block in range {
+            let part = block * BLOCK..left.len().min((block + 1) * BLOCK);
+            let (left, right) = (&left[part.clone()], &right[part]);
+            let [sum] = widest_of::<T, _>(
+                #[inline(always)]
+                || sum_terms([left, right], |[a, b]| [multiply(number(a), number(b))]),
+            );
+            // SAFETY: each block has a sum, which is one thread's.
+            unsafe { of_blocks.at(block as i64).write(sum) };
+        }
+    });
+    let total = sums.iter().fold(T::Compute::ZERO, |total, &sum| Arithmetic::add(total, sum));
     out.write([T::from_compute(total)])
 }
 

@@ -24,7 +24,7 @@ const LANES: usize = ROWS / 3;
 const BAND: usize = 1 << 20;
 
 /// Whether the processor has the instruction, and the environment admits it.
-pub(super) fn is_supported() -> bool {
+pub(in crate::cpu) fn is_supported() -> bool {
     // A build with debug assertions has no wide loops, but this one.
     (cfg!(debug_assertions) || simd::vector_bytes() == 64)
         && std::arch::is_x86_feature_detected!("avx512bf16")

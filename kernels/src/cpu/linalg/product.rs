@@ -11,8 +11,7 @@ use opsmith_runtime::element::named;
 use opsmith_runtime::{Complex32, Complex64, Element, Scratch};
 
 use super::innermost::Kernels;
-use super::{blocked, by_reals, halves};
-use crate::cpu::simd::widest;
+use super::{blocked, by_reals, halves, whole_numbers};
 
 /// A matrix for reading: an address, sizes and strides in elements.
 #[derive(Clone, Copy)]
@@ -89,7 +88,7 @@ pub struct MatrixMut<T> {
 
 impl<T> MatrixMut<T> {
     /// The part from a row and a column on.
-    pub(super) fn at(self, row: usize, column: usize) -> MatrixMut<T> {
+    pub(in crate::cpu) fn at(self, row: usize, column: usize) -> MatrixMut<T> {
         let offset = row as isize * self.row_stride as isize + column as isize * self.column_stride as isize;
         MatrixMut { data: self.data.wrapping_offset(offset), ..self }
     }
@@ -183,39 +182,13 @@ macro_rules! with_loops {
                 out: MatrixMut<$ty>,
             ) {
                 // SAFETY: the caller's promise.
-                let (a, b) = unsafe { (pack(left), pack(right)) };
-                let (inner, columns) = (left.columns, right.columns);
-                let mut sums = Scratch::filled(<$ty as Arithmetic>::ZERO, columns);
-                for row in 0..left.rows {
-                    sums.fill(Arithmetic::ZERO);
-                    widest(
-                        #[inline(always)]
-                        || add_products(&a[row * inner..(row + 1) * inner], &b, &mut sums),
-                    );
-                    for (column, &sum) in sums.iter().enumerate() {
-                        let offset = row as i64 * out.row_stride + column as i64 * out.column_stride;
-                        // SAFETY: the caller's promise about `out`.
-                        let target = unsafe { &mut *out.data.offset(offset as isize) };
-                        let kept = keep.map_or(Arithmetic::ZERO, |keep| Arithmetic::mul(keep, *target));
-                        *target = Arithmetic::add(kept, Arithmetic::mul(scale, sum));
-                    }
-                }
+                unsafe { whole_numbers::multiply(left, right, keep, scale, out) }
             }
         }
     )*};
 }
 
 with_loops!(bool, u8, u16, u32, u64, i8, i16, i32, i64);
-
-/// Adds to each of a row's sums the products of its elements with a column.
-#[inline(always)]
-fn add_products<T: Arithmetic>(row: &[T], right: &[T], sums: &mut [T]) {
-    for (&factor, right) in row.iter().zip(right.chunks_exact(sums.len())) {
-        for (sum, &element) in sums.iter_mut().zip(right) {
-            *sum = Arithmetic::add(*sum, Arithmetic::mul(factor, element));
-        }
-    }
-}
 
 /// A matrix's elements in row-major order, in the compute type.
 ///
@@ -225,10 +198,16 @@ pub(super) unsafe fn pack<T: Element>(matrix: Matrix<T>) -> Scratch<T::Compute> 
     let mut elements = Scratch::with_capacity(matrix.rows * matrix.columns);
     for row in 0..matrix.rows as i64 {
         let start = matrix.data.wrapping_offset((row * matrix.row_stride) as isize);
-        elements.extend((0..matrix.columns as i64).map(|column| {
+        if matrix.column_stride == 1 && matrix.columns > 0 {
             // SAFETY: the caller's promise.
-            unsafe { *start.offset((column * matrix.column_stride) as isize) }.to_compute()
-        }));
+            let row = unsafe { std::slice::from_raw_parts(start, matrix.columns) };
+            elements.extend_mapped(row, |element| element.to_compute());
+            continue;
+        }
+        elements.extend_from_fn(matrix.columns, |column| {
+            // SAFETY: the caller's promise.
+            unsafe { *start.offset(column as isize * matrix.column_stride as isize) }.to_compute()
+        });
     }
     elements
 }

@@ -6,8 +6,10 @@ use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::layer::{asked, write_if};
-use super::{Real, factors, gradient_of_row, statistics, total, widen};
+use super::{Real, factors, gradient_of_row, statistics, total};
+use crate::cpu::converted::widen_into;
 use crate::cpu::copy::with_slice;
+use crate::cpu::lanes::{computed, with_computed};
 use crate::cpu::simd::widest;
 use crate::cpu::strides::{expect_operand, expect_sizes};
 
@@ -93,22 +95,25 @@ pub fn native_group_norm<T: Element<Compute: Real>>(
     with_slice(&mut out, |out| {
         let target = Shared(out.as_mut_ptr());
         parallel::for_each_range_of(of_row, rows.min(elements.len() / of_row), |range| {
-            let mut row = Scratch::new();
+            let (mut row, mut normal) = (Scratch::new(), Scratch::new());
             for number in range {
-                widen(&elements[number * of_row..][..of_row], &mut row);
-                let (mean, rstd) = statistics(&row, eps);
+                let row = computed(&elements[number * of_row..][..of_row], &mut row);
+                let (mean, rstd) = statistics(row, eps);
                 // SAFETY: the row is one of the output's, and each has one thread.
                 let out = unsafe {
                     *to_statistics.at(number as i64) = (T::from_compute(mean), T::from_compute(rstd));
                     std::slice::from_raw_parts_mut(target.at((number * of_row) as i64), of_row)
                 };
                 let first = groups.channel(number);
-                let channels = row.chunks_exact(groups.places).zip(out.chunks_exact_mut(groups.places));
-                for (channel, (row, out)) in (first..).zip(channels) {
-                    let scale = weight.as_ref().map_or(rstd, |weight| Arithmetic::mul(rstd, weight[channel]));
-                    let shift = bias.as_ref().map_or(T::Compute::ZERO, |bias| bias[channel]);
-                    normalise(row, mean, scale, shift, out);
-                }
+                with_computed(out, &mut normal, |out| {
+                    let channels = row.chunks_exact(groups.places).zip(out.chunks_exact_mut(groups.places));
+                    for (channel, (row, out)) in (first..).zip(channels) {
+                        let scale =
+                            weight.as_ref().map_or(rstd, |weight| Arithmetic::mul(rstd, weight[channel]));
+                        let shift = bias.as_ref().map_or(T::Compute::ZERO, |bias| bias[channel]);
+                        normalise(row, mean, scale, shift, out);
+                    }
+                });
             }
         });
     })?;
@@ -116,20 +121,16 @@ pub fn native_group_norm<T: Element<Compute: Real>>(
     rstd.write(statistics_of_rows.iter().map(|&(_, rstd)| rstd))
 }
 
-/// Writes `(x - mean) * scale + shift`.
-fn normalise<T: Element<Compute: Real>>(
-    row: &[T::Compute],
-    mean: T::Compute,
-    scale: T::Compute,
-    shift: T::Compute,
-    out: &mut [T],
-) {
+/// Writes `(x - mean) * scale + shift`. Compiled once for each compute type.
+#[inline(never)]
+fn normalise<C: Real>(row: &[C], mean: C, scale: C, shift: C, out: &mut [C]) {
     widest(
         #[inline(always)]
-        || {
-            for (out, &x) in out.iter_mut().zip(row) {
-                let scaled = Arithmetic::mul(Arithmetic::sub(x, mean), scale);
-                *out = T::from_compute(Arithmetic::add(scaled, shift));
+        move || {
+            let out = &mut out[..row.len()];
+            for index in 0..row.len() {
+                let scaled = Arithmetic::mul(Arithmetic::sub(row[index], mean), scale);
+                out[index] = Arithmetic::add(scaled, shift);
             }
         },
     );
@@ -234,8 +235,8 @@ impl<C: Real> Buffers<C> {
         weight: Option<&[C]>,
         sums: &mut [[C; 2]],
     ) -> (C, C) {
-        widen(grad, &mut self.dy);
-        widen(input, &mut self.x);
+        widen_into(grad, &mut self.dy);
+        widen_into(input, &mut self.x);
         for x in &mut self.x {
             *x = Arithmetic::mul(Arithmetic::sub(*x, place.mean), place.rstd);
         }

@@ -76,12 +76,6 @@ fn gradient_of_row<T: Element<Compute: Real>>(
     }
 }
 
-/// A row of elements in the compute type.
-fn widen<T: Element>(row: &[T], buffer: &mut Scratch<T::Compute>) {
-    buffer.clear();
-    buffer.extend_mapped(row, |element| element.to_compute());
-}
-
 /// The elements of an optional factor, one for each of `count` elements or channels.
 fn factors<T: Element>(
     view: Option<&View<'_, T>>,

@@ -307,3 +307,27 @@ fn sizes_that_do_not_fit_are_errors() {
     );
     assert!(result.unwrap_err().message().contains("not the end of the input's shape"));
 }
+
+#[test]
+fn narrow_rows_are_those_of_floats_rounded() {
+    for (rows, width) in [(1, 1), (3, 7), (5, 2048), (300, 100)] {
+        let x = Array::new(
+            &[rows, width],
+            scattered((rows * width) as usize).map(opsmith_runtime::bf16::from_f64),
+        );
+        let wide = Array::new(&[rows, width], x.to_vec().into_iter().map(|x| x.to_f32()));
+        for threads in [1, 2, 5] {
+            opsmith_runtime::parallel::set_num_threads(threads).unwrap();
+            let (mut out, mut expected) = (Array::zeros(&[rows, width]), Array::zeros(&[rows, width]));
+            let [mut a, mut b] = [(); 2].map(|()| Array::zeros(&[rows, 1]));
+            let [mut c, mut d] = [(); 2].map(|()| Array::zeros(&[rows, 1]));
+            let outs = (out.view_mut(), a.view_mut(), b.view_mut());
+            native_layer_norm(x.view(), &[width], None, None, 1e-5, outs.0, outs.1, outs.2).unwrap();
+            let outs = (expected.view_mut(), c.view_mut(), d.view_mut());
+            native_layer_norm(wide.view(), &[width], None, None, 1e-5, outs.0, outs.1, outs.2).unwrap();
+            let rounded: Vec<_> =
+                expected.to_vec().into_iter().map(opsmith_runtime::bf16::from_f32).collect();
+            assert_eq!(out.to_vec(), rounded, "{rows} {width} {threads}");
+        }
+    }
+}

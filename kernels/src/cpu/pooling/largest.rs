@@ -56,11 +56,24 @@ fn max_pool<T: Element<Compute: Ordered>>(
 ) -> Result<()> {
     let planes = Planes::of_window(window, ceil, false, input.sizes(), out.sizes())?;
     expect_sizes(indices.sizes(), out.sizes())?;
+    for_each_plane(&planes, input, &mut out, &mut indices, |plane, values, places| {
+        largest_of_plane(&planes.ranges, window, plane, values, places);
+    })
+}
+
+/// Calls `body` with each plane of the input, and with the values and places of its outputs.
+fn for_each_plane<T: Element>(
+    planes: &Planes,
+    input: &View<'_, T>,
+    out: &mut ViewMut<'_, T>,
+    indices: &mut ViewMut<'_, i64>,
+    body: impl Fn(&[T], &mut [T], &mut [i64]) + Sync,
+) -> Result<()> {
     let elements = input.to_contiguous();
     let (from, to) = (planes.ranges.inputs().max(1), planes.ranges.outputs());
     let mut result = Ok(());
-    with_slice(&mut out, |values| {
-        result = with_slice(&mut indices, |places| {
+    with_slice(out, |values| {
+        result = with_slice(indices, |places| {
             let (values, places) = (Shared(values.as_mut_ptr()), Shared(places.as_mut_ptr()));
             parallel::for_each_range_of(from.max(to), planes.count, |numbers| {
                 for number in numbers {
@@ -73,7 +86,7 @@ fn max_pool<T: Element<Compute: Ordered>>(
                             std::slice::from_raw_parts_mut(places.at(place), to),
                         )
                     };
-                    largest_of_plane(&planes.ranges, window, plane, values, places);
+                    body(plane, values, places);
                 }
             });
         });
@@ -114,9 +127,12 @@ fn largest_of_parts<T: Element<Compute: Ordered>>(
 ) -> Result<()> {
     let planes = Planes::adaptive(spatial, input.sizes(), out.sizes())?;
     expect_sizes(indices.sizes(), out.sizes())?;
-    let found = planes.gather(input, |plane, seen| largest(&planes.ranges, plane, seen));
-    out.write(found.iter().map(|(value, _)| T::from_compute(*value)))?;
-    indices.write(found.iter().map(|(_, place)| *place as i64))
+    for_each_plane(&planes, input, &mut out, &mut indices, |plane, values, places| {
+        planes.ranges.for_each(|number, seen| {
+            let (value, place) = largest(&planes.ranges, plane, seen);
+            (values[number], places[number]) = (T::from_compute(value), place as i64);
+        });
+    })
 }
 
 /// The largest elements of the windows over one plane, and their places there.

@@ -141,3 +141,28 @@ fn gradients_of_means_are_their_transposes() {
     adaptive_avg_pool2d_backward(grad.view(), input.view().into(), back.view_mut()).unwrap();
     assert_close(&[product(&out, &grad)], &[product(&input, &back)], 1e-12);
 }
+
+#[test]
+fn largest_of_parts_in_threads() {
+    for (planes, [rows, columns], output) in
+        [(1, [1, 1], [1, 1]), (3, [5, 7], [2, 3]), (300, [20, 9], [7, 9])]
+    {
+        let input = Array::new(&[planes, rows, columns], scattered((planes * rows * columns) as usize));
+        let sizes = [planes, output[0], output[1]];
+        for threads in [1, 2, 5] {
+            opsmith_runtime::parallel::set_num_threads(threads).unwrap();
+            let (mut out, mut places) = (Array::zeros(&sizes), Array::zeros(&sizes));
+            adaptive_max_pool2d(input.view(), out.view_mut(), places.view_mut()).unwrap();
+            for index in crate::cpu::testing::indices(&sizes) {
+                let part =
+                    |at: i64, size: i64, parts: i64| at * size / parts..((at + 1) * size + parts - 1) / parts;
+                let (down, across) = (part(index[1], rows, output[0]), part(index[2], columns, output[1]));
+                let seen = down.flat_map(|y| across.clone().map(move |x| (y, x)));
+                let most = seen.map(|(y, x)| input.at(&[index[0], y, x])).fold(f64::NEG_INFINITY, f64::max);
+                let place = places.at(&index);
+                assert_eq!(out.at(&index), most);
+                assert_eq!(input.at(&[index[0], place / columns, place % columns]), most);
+            }
+        }
+    }
+}

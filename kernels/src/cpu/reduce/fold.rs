@@ -9,8 +9,8 @@ use opsmith_runtime::{Element, Result, View, ViewMut};
 
 use super::loops::{self, LEAF, LEAVES, Lanes, Partial, Row, Sizes, Word, values, write};
 use super::plan::{self, Operands};
+use crate::cpu::converted;
 use crate::cpu::lanes::{LANES, fold_lanes};
-use crate::cpu::simd::widest_over;
 
 /// How elements become one value: a start, a step an element, an associative merge, an end.
 pub(super) trait Fold<T: Element>: Sync {
@@ -20,7 +20,7 @@ pub(super) trait Fold<T: Element>: Sync {
     type Partial: Copy + Send;
     /// The type of outputs.
     type Out: Element;
-    /// Whether loops over elements are compiled for wider vectors too, as [`widest_over`] does.
+    /// Whether loops over elements are compiled for wider vectors too, as [`converted::widest_of`] does.
     const WIDE: bool = true;
     /// Whether rows are folded [four](Fold::take_four) at a time.
     const FOUR: bool = false;
@@ -52,10 +52,10 @@ pub(super) trait Fold<T: Element>: Sync {
     fn finish(&self, partial: Self::Partial) -> Self::Out;
 }
 
-/// As [`widest_over`], if the fold has wide loops.
+/// As [`converted::widest_of`], if the fold has wide loops.
 #[inline(always)]
 fn widest_of<T: Element, F: Fold<T>, R>(body: impl FnOnce() -> R) -> R {
-    if const { F::WIDE } { widest_over::<T, R>(body) } else { body() }
+    if const { F::WIDE } { converted::widest_of::<T, R>(body) } else { body() }
 }
 
 /// Reduces the dimensions marked in `reduced`; `out` keeps them with size 1 if `keepdim`.

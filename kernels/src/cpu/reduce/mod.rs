@@ -13,6 +13,7 @@ pub(super) mod plan;
 pub(super) mod position;
 mod running;
 pub(super) mod scan;
+mod total;
 mod truth;
 pub(super) mod variance;
 
@@ -20,8 +21,10 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::{DType, Element, Result, Scalar, View, ViewMut};
 
+use super::converted::number;
 use super::lanes::{NARROW, fold_in_registers, fold_lanes, sum_terms};
 use fold::{Fold, fold};
+use total::Total;
 
 pub(crate) use extreme::refuse_empty;
 pub use extreme::{amax, amin, max_full, min_full};
@@ -128,7 +131,7 @@ where
 
 /// Whether sums of elements are kept in registers, which is a longer loop: for the dtypes of most tensors.
 const fn in_registers<T: Element>() -> bool {
-    matches!(T::DTYPE, DType::F32 | DType::F64)
+    matches!(T::DTYPE, DType::F32 | DType::F64 | DType::BF16 | DType::F16)
 }
 
 /// The sum of elements one after the other, mapped. A few need no partial sums.
@@ -167,10 +170,7 @@ where
 
 /// The sum, divided by a number if one is given: one fold for sums and means.
 fn adding<T: Element<Compute: Arithmetic>>(divisor: Option<T::Compute>) -> impl Fold<T, Out = T> {
-    Sum {
-        map: T::to_compute,
-        end: move |sum| T::from_compute(divisor.map_or(sum, |divisor| Arithmetic::div(sum, divisor))),
-    }
+    Total { end: move |sum| T::from_compute(divisor.map_or(sum, |divisor| Arithmetic::div(sum, divisor))) }
 }
 
 /// The mean of all elements; NaN without elements.
@@ -232,7 +232,7 @@ impl<T: Element<Compute: Arithmetic>> Fold<T> for Product {
     }
     #[inline(always)]
     fn take(&self, _context: (), product: T::Compute, element: T) -> T::Compute {
-        Arithmetic::mul(product, element.to_compute())
+        Arithmetic::mul(product, number(element))
     }
     #[inline(always)]
     fn take_row(&self, _context: (), row: &[T]) -> T::Compute {

@@ -10,8 +10,9 @@ use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::extreme::{Choice, Largest, Smallest, best_of, refuse_empty};
+use crate::cpu::converted::{self, number, widest_of};
 use crate::cpu::lanes::{SUMS, for_each_in_row};
-use crate::cpu::simd::widest_over;
+
 use crate::cpu::strides::reduced_strides;
 use crate::cpu::tiles::for_each_tile;
 use crate::math::select;
@@ -201,7 +202,7 @@ unsafe fn search<T: Element<Compute: Ordered>>(
     // SAFETY: the caller's promise.
     let elements = unsafe { std::slice::from_raw_parts(start, line.size as usize) };
     for (block, elements) in elements.chunks(BLOCK).enumerate() {
-        widest_over::<T, _>(
+        widest_of::<T, _>(
             #[inline(always)]
             || {
                 let value = best_of(elements, choice);
@@ -223,7 +224,7 @@ fn first_of<T: Element<Compute: Ordered>>(elements: &[T], value: T::Compute) -> 
     for block in elements.as_chunks::<SUMS>().0 {
         let mut found = false;
         for lane in 0..SUMS {
-            found |= block[lane].to_compute().equal(value);
+            found |= number(block[lane]).equal(value);
         }
         if found | is_nan {
             break;
@@ -254,10 +255,10 @@ unsafe fn search_lines<T: Element<Compute: Ordered>>(
     let mut places = Scratch::filled(0, lanes);
     for first in (0..line.size).step_by(ROWS as usize) {
         let rows = ROWS.min(line.size - first);
-        widest_over::<T, _>(
+        widest_of::<T, _>(
             #[inline(always)]
             || {
-                let keep = |value: &mut T::Compute, element: T| *value = element.to_compute();
+                let keep = |value: &mut T::Compute, element: T| *value = number(element);
                 places.fill(0);
                 // SAFETY: the caller's promise.
                 unsafe { for_each_in_row(row(first), lane_step, &mut values, keep) };
@@ -320,7 +321,7 @@ unsafe fn take_rows<T: Element<Compute: Ordered>>(
         let (mut value, mut place) = (values[lane], places[lane]);
         for next in 0..TOGETHER {
             // SAFETY: the caller's promise.
-            let element = unsafe { *rows[next].offset(lane as isize * step) }.to_compute();
+            let element = converted::number(unsafe { *rows[next].offset(lane as isize * step) });
             let replaced = choice.replaces(element, value);
             value = select(replaced, element, value);
             place = select(replaced, number + next as u32, place);

@@ -1,10 +1,13 @@
 //! Running sums and products.
 
+use std::mem::MaybeUninit;
+
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::parallel::Shared;
-use opsmith_runtime::{Complex32, Complex64, Element, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{Complex32, Complex64, Element, Result, Scratch, View, ViewMut, bf16};
 
+use crate::cpu::converted::{self, is_half, widened};
 use crate::cpu::simd::widest_over;
 use crate::cpu::strides::expect_sizes;
 use crate::cpu::tiles::{Tile, for_each_tile};
@@ -135,6 +138,12 @@ fn scan<T: Element<Compute: Running>>(
             unsafe {
                 // A fixed number of running results stays in registers.
                 match lanes {
+                    1 if is_half::<T>() && tile.line.steps == [1; 2] => {
+                        along_converted(source, target, &tile, [start; 1], &step)
+                    }
+                    FAR if is_half::<T>() && tile.line.steps == [1; 2] => {
+                        along_converted(source, target, &tile, [start; FAR], &step)
+                    }
                     1 => along(source, target, &tile, [start; 1], &step),
                     FAR => along(source, target, &tile, [start; FAR], &step),
                     _ => across(source, target, &tile, start, &step),
@@ -178,6 +187,50 @@ unsafe fn along<T: Element<Compute: Running>, const L: usize>(
     }
 }
 
+/// As [`along`], of lines whose elements are neighbours and are converted some at a time.
+///
+/// # Safety
+/// As [`along`].
+#[allow(clippy::needless_range_loop, reason = "one element of each line after the other")]
+unsafe fn along_converted<T: Element<Compute: Running>, const L: usize>(
+    source: *const T,
+    target: *mut T,
+    tile: &Tile<2>,
+    mut running: [Wide<T>; L],
+    step: impl Fn(Wide<T>, Wide<T>) -> Wide<T>,
+) {
+    let length = tile.line.size as usize;
+    let [from_lane, to_lane] = tile.lane.steps.map(|step| step as isize);
+    let mut memory = [[MaybeUninit::uninit(); CONVERTED]; L];
+    for first in (0..length).step_by(CONVERTED) {
+        let count = CONVERTED.min(length - first);
+        for (lane, memory) in memory.iter_mut().enumerate() {
+            let row = source.wrapping_offset(lane as isize * from_lane).wrapping_add(first);
+            // SAFETY: the caller's promise.
+            widened(unsafe { std::slice::from_raw_parts(row, count) }, memory);
+        }
+        for at in 0..count {
+            for lane in 0..L {
+                // SAFETY: so many numbers were written.
+                let number = unsafe { memory[lane][at].assume_init_mut() };
+                running[lane] = step(running[lane], Running::widen(*number));
+                *number = Running::narrow(running[lane]);
+            }
+        }
+        for (lane, memory) in memory.iter().enumerate() {
+            let row = target.wrapping_offset(lane as isize * to_lane).wrapping_add(first);
+            // SAFETY: the caller's promise; so many numbers were written.
+            unsafe {
+                let numbers = std::slice::from_raw_parts(memory.as_ptr().cast(), count);
+                converted::narrow(numbers, std::slice::from_raw_parts_mut(row, count));
+            }
+        }
+    }
+}
+
+/// Elements of each line that are converted at a time.
+pub(in crate::cpu) const CONVERTED: usize = 512;
+
 /// As [`along`], for any number of lines.
 ///
 /// # Safety
@@ -191,9 +244,32 @@ unsafe fn across<T: Element<Compute: Running>>(
 ) {
     let (line, lane) = (tile.line, tile.lane);
     let mut running = Scratch::filled(start, lane.size as usize);
+    let mut numbers = Scratch::new();
     for index in 0..line.size as isize {
         let source = source.wrapping_offset(index * line.steps[0] as isize);
         let target = target.wrapping_offset(index * line.steps[1] as isize);
+        if is_half::<T>() && lane.steps == [1; 2] {
+            // SAFETY: the caller's promise.
+            let (from, to) = unsafe {
+                (
+                    std::slice::from_raw_parts(source, running.len()),
+                    std::slice::from_raw_parts_mut(target, running.len()),
+                )
+            };
+            converted::widen_into(from, &mut numbers);
+            let (numbers, running) = (&mut numbers[..], &mut running[..]);
+            widest_over::<bf16, _>(
+                #[inline(always)]
+                || {
+                    for lane in 0..running.len() {
+                        running[lane] = step(running[lane], Running::widen(numbers[lane]));
+                        numbers[lane] = Running::narrow(running[lane]);
+                    }
+                },
+            );
+            converted::narrow(numbers, to);
+            continue;
+        }
         widest_over::<T, _>(
             #[inline(always)]
             // SAFETY: the caller's promise.
@@ -234,6 +310,8 @@ unsafe fn advance<T: Element<Compute: Running>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use opsmith_runtime::parallel;
+
     use crate::cpu::testing::{Array, scattered};
 
     /// Running sums of a line, in the order of its elements.
@@ -273,6 +351,32 @@ mod tests {
                         cumsum(input.view(), 1, out.view_mut()).unwrap();
                         assert_eq!(out.to_vec(), expected.concat());
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn narrow_elements_are_converted_in_blocks() {
+        for (lines, length) in [(1, 1), (1, 513), (4, 512), (5, 1030), (9, 3), (300, 700)] {
+            let sizes = [lines as i64, length as i64];
+            let elements: Vec<bf16> = scattered(lines * length).map(|x| bf16::from_f32(x as f32)).collect();
+            let x = Array::new(&sizes, elements.iter().copied());
+            let line = |line: usize| naive(elements[line * length..][..length].iter().map(|x| x.to_f32()));
+            let expected: Vec<bf16> = (0..lines).flat_map(line).map(bf16::from_f32).collect();
+            let columns =
+                (0..length).map(|at| naive((0..lines).map(|line| elements[line * length + at].to_f32())));
+            let columns: Vec<Vec<f32>> = columns.collect();
+            for threads in [1, 2, 5] {
+                parallel::set_num_threads(threads).unwrap();
+                let mut out = Array::<bf16>::zeros(&sizes);
+                cumsum(x.view(), 1, out.view_mut()).unwrap();
+                assert_eq!(out.to_vec(), expected, "{lines} {length} {threads}");
+                cumsum(x.view(), 0, out.view_mut()).unwrap();
+                let got = out.to_vec();
+                for (at, column) in columns.iter().enumerate() {
+                    let same = |line: usize| got[line * length + at] == bf16::from_f32(column[line]);
+                    assert!((0..lines).all(same), "{lines} {length} {threads} {at}");
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Reductions of arrays with all kinds of strides, against loops over indices.
 
-use opsmith_runtime::{Complex64, Scalar, f16};
+use opsmith_runtime::arith::Ordered;
+use opsmith_runtime::{Complex32, Complex64, Scalar, bf16, f16, parallel};
 
 use super::*;
 use crate::cpu::testing::{Array, assert_close, indices, scattered};
@@ -285,6 +286,90 @@ fn four_rows_together_have_the_sums_of_each_alone() {
                 let size: f64 = row.iter().map(|element| f64::from(element.abs())).sum();
                 assert!((f64::from(alone) - exact).abs() <= size * 1e-6, "{length}: {alone} {exact}");
             }
+        }
+    }
+}
+
+/// Sums and extremes of a matrix along both dimensions and of all its elements, with any number of threads.
+fn check_in_threads<T: Element<Compute: Ordered>>(rows: usize, columns: usize, tolerance: f64) {
+    let sizes = [rows as i64, columns as i64];
+    let x = Array::new(&sizes, scattered(rows * columns).map(|x| T::from_scalar(Scalar::Float(x))));
+    let numbers: Vec<f64> = x.to_vec().iter().map(|x| x.to_scalar().to_f64()).collect();
+    let line = |dim: usize, number: usize| -> Vec<f64> {
+        let all = numbers.iter().enumerate();
+        let same = |at: usize| [at % columns, at / columns, 0][dim] == number;
+        all.filter(|(at, _)| same(*at)).map(|(_, &x)| x).collect()
+    };
+    for (dim, dims) in [&[0i64][..], &[1], &[0, 1]].into_iter().enumerate() {
+        let out_sizes = [columns, rows, 1][dim];
+        let shape: &[i64] = if dim == 2 { &[] } else { &[out_sizes as i64] };
+        let mut first: Option<[Vec<T>; 3]> = None;
+        for threads in [1, 2, 5] {
+            parallel::set_num_threads(threads).unwrap();
+            let mut outs = [(); 3].map(|()| Array::<T>::zeros(shape));
+            let [sums, most, least] = &mut outs;
+            sum(x.view(), Some(dims), false, sums.view_mut()).unwrap();
+            amax(x.view(), dims, false, most.view_mut()).unwrap();
+            amin(x.view(), dims, false, least.view_mut()).unwrap();
+            let results = outs.map(|out| out.to_vec());
+            assert_eq!(first.get_or_insert_with(|| results.clone()), &results, "{rows} {columns} {threads}");
+        }
+        let results =
+            first.unwrap().map(|out| out.iter().map(|x| x.to_scalar().to_f64()).collect::<Vec<_>>());
+        let expected =
+            |of: fn(&[f64]) -> f64| (0..out_sizes).map(|at| of(&line(dim, at))).collect::<Vec<_>>();
+        let sizes_of = (0..out_sizes).map(|at| line(dim, at).iter().map(|x| x.abs()).sum::<f64>());
+        for ((got, sum), size) in results[0].iter().zip(expected(|line| line.iter().sum())).zip(sizes_of) {
+            assert!((got - sum).abs() <= tolerance * size, "{got} instead of {sum}");
+        }
+        assert_eq!(results[1], expected(|line| line.iter().copied().fold(f64::NEG_INFINITY, f64::max)));
+        assert_eq!(results[2], expected(|line| line.iter().copied().fold(f64::INFINITY, f64::min)));
+    }
+}
+
+#[test]
+fn narrow_elements_are_folded_in_blocks_and_threads() {
+    for (rows, columns) in
+        [(1, 1), (3, 7), (5, 2047), (5, 2048), (6, 2049), (70, 513), (3, 20_001), (1030, 6)]
+    {
+        check_in_threads::<bf16>(rows, columns, 0.01);
+        check_in_threads::<f16>(rows, columns, 0.001);
+        check_in_threads::<f32>(rows, columns, 1e-6);
+    }
+}
+
+#[test]
+fn nan_is_found_in_every_block() {
+    for at in [0, 2047, 2048, 5000] {
+        let x = Array::new(&[5001], (0..5001).map(|n| if n == at { f16::NAN } else { f16::ONE }));
+        let mut out = Array::zeros(&[]);
+        amax(x.view(), &[0], false, out.view_mut()).unwrap();
+        assert!(out.to_vec()[0].is_nan());
+        let mut place = Array::zeros(&[]);
+        argmax(x.view(), Some(0), false, place.view_mut()).unwrap();
+        assert_eq!(place.to_vec(), [at]);
+    }
+}
+
+#[test]
+fn complex_numbers_are_added_as_pairs() {
+    for length in [0, 1, 2, 15, 16, 17, 33, 1000, 100_003] {
+        let numbers: Vec<f64> = scattered(2 * length).collect();
+        let x = Array::new(
+            &[length as i64],
+            numbers.chunks_exact(2).map(|parts| Complex32::new(parts[0] as f32, parts[1] as f32)),
+        );
+        let part = |part: usize| numbers.iter().skip(part).step_by(2).sum::<f64>();
+        let mut first = None;
+        for threads in [1, 2, 5] {
+            parallel::set_num_threads(threads).unwrap();
+            let mut out = Array::<Complex32>::zeros(&[]);
+            sum_full(x.view(), out.view_mut()).unwrap();
+            let [sum] = out.to_vec()[..] else { panic!("one sum") };
+            assert_eq!(*first.get_or_insert(sum), sum, "{length} {threads}");
+            let close =
+                |got: f32, expected: f64| (f64::from(got) - expected).abs() <= 1e-6 * (1.0 + length as f64);
+            assert!(close(sum.re, part(0)) && close(sum.im, part(1)), "{length}: {sum}");
         }
     }
 }

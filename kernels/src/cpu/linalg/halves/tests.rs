@@ -5,6 +5,7 @@ use opsmith_runtime::{bf16, f16};
 use super::*;
 use crate::cpu::linalg::product::row_major;
 use crate::cpu::linalg::testing::check_product;
+use crate::cpu::testing::Array;
 
 type Loops<T> = unsafe fn(Matrix<T>, Matrix<T>, Option<f32>, f32, MatrixMut<T>);
 
@@ -59,6 +60,34 @@ fn numbers_that_are_not_finite_stay_so() {
         for result in out {
             assert_eq!(result.is_nan(), expected.is_nan());
             assert!(expected.is_nan() || result == expected, "{result} of {element}");
+        }
+    }
+}
+
+#[test]
+fn few_lines_are_the_same_sums_in_threads() {
+    for (lines, inner) in [(1, 1), (3, 2), (4, 7), (9, 64), (70, 1025), (1030, 300)] {
+        let numbers = |count: i64| (0..count).map(|x| bf16::from_f32((x * 7919 % 255 - 127) as f32 / 64.0));
+        let many = Array::new(&[lines, inner], numbers(lines * inner));
+        for few in 1..=FEW_LINES as i64 {
+            let right = Array::new(&[few, inner], numbers(few * inner)).permuted(&[1, 0]);
+            let mut first: Option<Vec<bf16>> = None;
+            for threads in [1, 2, 5] {
+                parallel::set_num_threads(threads).unwrap();
+                let mut out = Array::<bf16>::zeros(&[lines, few]);
+                crate::cpu::linalg::mm(many.view(), right.view(), out.view_mut()).unwrap();
+                assert_eq!(
+                    first.get_or_insert_with(|| out.to_vec()),
+                    &out.to_vec(),
+                    "{lines} {inner} {threads}"
+                );
+                for (at, got) in (0..).zip(out.to_vec()) {
+                    let terms = (0..inner)
+                        .map(|k| many.at(&[at / few, k]).to_f64() * right.at(&[k, at % few]).to_f64());
+                    let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), x| (sum + x, size + x.abs()));
+                    assert!((got.to_f64() - sum).abs() <= sum.abs() / 250.0 + size * 1e-5);
+                }
+            }
         }
     }
 }
