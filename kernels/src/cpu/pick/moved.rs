@@ -253,7 +253,7 @@ mod tests {
             [(0, 9000), (1, 9000), (12, 515), (63, 600), (1023, 8191), (1024, 700), (12, 3)]
         {
             // SAFETY: the bytes lie in the vectors.
-            unsafe { copy_apart(source.as_ptr(), target.as_mut_ptr().add(page + further), bytes) };
+            unsafe { copy_bytes(source.as_ptr(), target.as_mut_ptr().add(page + further), bytes) };
             expected[page + further..][..bytes].copy_from_slice(&source[..bytes]);
             assert!(target == expected, "{further} {bytes}");
         }
