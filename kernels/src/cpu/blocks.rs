@@ -81,6 +81,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("search::TOGETHER", search::TOGETHER),
     ("softmax::BUFFER", softmax::BUFFER),
     ("sort::KEPT", sort::KEPT),
+    ("digits::SHORTEST", sort::digits::SHORTEST),
     ("tiles::SHORT", tiles::SHORT as usize),
     ("variance::CACHED", reduce::variance::CACHED as usize),
 ];
@@ -103,7 +104,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 27] = [
+    const OTHERS: [&str; 30] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -131,6 +132,9 @@ mod tests {
         "side_by_side::ALONG",
         "side_by_side::TAPS",
         "sort::SORTED",
+        "digits::PART",
+        "digits::VALUES",
+        "digits::TABLES",
     ];
 
     #[test]
