@@ -75,6 +75,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("position::WIDTH", reduce::position::WIDTH),
     ("scan::FAR", reduce::scan::FAR),
     ("scan::NEAR", reduce::scan::NEAR),
+    ("advanced::CHECKED", index::advanced::CHECKED),
     ("parts::PARTS", index::parts::PARTS),
     ("scatter::RUN", index::scatter::RUN),
     ("select::SHARED", index::select::SHARED),

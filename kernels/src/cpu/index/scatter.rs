@@ -337,8 +337,13 @@ impl Places {
                 }
                 body(self.offset(at(first))?, first, end - first);
             } else {
+                let misses = |element: i64| at(element) as u64 >= self.size as u64;
+                // All at once, since a branch for each takes longer.
+                if (first..end).fold(false, |any, element| any | misses(element)) {
+                    (first..end).try_for_each(|element| self.offset(at(element)).map(drop))?;
+                }
                 for element in first..end {
-                    body(self.offset(at(element))?, element, 1);
+                    body((at(element) * self.strides[self.dim]) as isize, element, 1);
                 }
             }
             first = end;
