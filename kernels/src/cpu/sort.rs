@@ -8,7 +8,7 @@ pub(super) mod digits;
 use opsmith_runtime::axes::Walk;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
-use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use self::digits::{Numbered, made, put_in_order};
 use super::strides::expect_sizes;
@@ -202,10 +202,13 @@ fn first_in_order<T: SortKey>(
                 if descending { !key } else { key }
             };
             let length = line.size as usize;
-            let put = |place: i64, index: i64| {
+            let put = |place: i64, key: u64, index: i64| {
                 // SAFETY: positions of the three views, and those of the results are no other thread's.
                 unsafe {
-                    let element = input.at(start[0] + index * line.steps[0]);
+                    let element = match element_of(if descending { !key } else { key }) {
+                        Some(element) => element,
+                        None => input.at(start[0] + index * line.steps[0]),
+                    };
                     *to_values.at(start[1] + place * line.steps[1]) = element;
                     *to_indices.at(start[2] + place * line.steps[2]) = index;
                 }
@@ -214,11 +217,11 @@ fn first_in_order<T: SortKey>(
             if small {
                 let entry = |index: usize| key(index as i64) << 32 | index as u64;
                 put_first(&mut packed, length, count, sorted, 32, entry);
-                for_each_entry(&packed, |place, entry| put(place, (entry & u64::from(u32::MAX)) as i64));
+                for_each_entry(&packed, |place, entry| put(place, entry >> 32, i64::from(*entry as u32)));
             } else {
                 let entry = |index: usize| (key(index as i64), index as i64);
                 put_first(&mut wide, length, count, sorted, 0, entry);
-                for_each_entry(&wide, |place, &(_, index)| put(place, index));
+                for_each_entry(&wide, |place, &(key, index)| put(place, key, index));
             }
         }
     });
@@ -250,6 +253,19 @@ fn put_first<N: Numbered>(
     if sorted {
         entries.sort_unstable();
     }
+}
+
+/// The key of NaN, if the type has one.
+pub(super) fn nan_key<T: SortKey>() -> Option<u64> {
+    T::DTYPE.is_float().then(|| T::from_scalar(Scalar::Float(f64::NAN)).sort_key())
+}
+
+/// The element of a key, unless others have it, too. Bits of the key beyond those of an element of 32 bits may be any.
+#[inline(always)]
+fn element_of<T: SortKey>(key: u64) -> Option<T> {
+    let key = if size_of::<T>() <= 4 { u64::from(key as u32) } else { key };
+    let is_shared = T::DTYPE.is_float() && (key == T::default().sort_key() || Some(key) == nan_key::<T>());
+    (!is_shared).then(|| T::from_sort_key(key))
 }
 
 /// Calls `body` with each entry and its place, in several threads if there are many.

@@ -4,11 +4,11 @@
 //! element, the first of them.
 
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
-use opsmith_runtime::{Element, Result, Scalar, Scratch, View, ViewMut};
+use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use crate::cpu::copy::with_slice;
-use crate::cpu::sort::SortKey;
 use crate::cpu::sort::digits::{made, put_in_order};
+use crate::cpu::sort::{SortKey, nan_key};
 use crate::cpu::strides::expect_sizes;
 
 /// The number of elements that differ.
@@ -128,11 +128,6 @@ impl<T: SortKey> Elements<T> {
             T::from_sort_key(key)
         }
     }
-}
-
-/// The key of NaN, if the type has one.
-fn nan_key<T: SortKey>() -> Option<u64> {
-    T::DTYPE.is_float().then(|| T::from_scalar(Scalar::Float(f64::NAN)).sort_key())
 }
 
 /// Entries in order, in runs of equal ones; of NaN, each is a run.

@@ -7,12 +7,12 @@ use std::slice::from_raw_parts_mut;
 
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::simd::widest;
-use opsmith_runtime::{Result, Scalar, Scratch, View, ViewMut};
+use opsmith_runtime::{Result, Scratch, View, ViewMut};
 
 use super::TOGETHER;
 use crate::cpu::copy::with_slice;
-use crate::cpu::sort::SortKey;
 use crate::cpu::sort::digits::{Numbered, put_in_order};
+use crate::cpu::sort::{SortKey, nan_key};
 use crate::cpu::strides::expect_sizes;
 
 /// Whether each of `elements` is among `test_elements`, or is not if `invert`.
@@ -26,7 +26,7 @@ pub fn isin<T: SortKey>(
     mut out: ViewMut<'_, bool>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), elements.sizes())?;
-    let nan = T::DTYPE.is_float().then(|| T::from_scalar(Scalar::Float(f64::NAN)).sort_key());
+    let nan = nan_key::<T>();
     let elements = elements.to_contiguous();
     let keys = test_elements.iter().map(T::sort_key).filter(|key| Some(*key) != nan);
     with_slice(&mut out, |out| {
