@@ -77,7 +77,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("scan::NEAR", reduce::scan::NEAR),
     ("advanced::CHECKED", index::advanced::CHECKED),
     ("parts::PARTS", index::parts::PARTS),
-    ("scatter::RUN", index::scatter::RUN),
+    ("places::RUN", index::places::RUN),
     ("select::SHARED", index::select::SHARED),
     ("search::TOGETHER", search::TOGETHER),
     ("softmax::BUFFER", softmax::BUFFER),

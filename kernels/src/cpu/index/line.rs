@@ -64,3 +64,26 @@ pub(super) unsafe fn gather<B: Copy>(
         };
     }
 }
+
+/// Joins elements, one after the other, with those of a line at indices: `target = join(target, source)`.
+///
+/// # Safety
+/// As many elements as there are indices, `source_step` apart from `source` on, are valid for reads, and the line's, `step` apart from
+/// `target` on, for reads and writes; the two do not overlap. The indices are in range.
+#[inline]
+pub(super) unsafe fn join<T: Copy>(
+    source: *const T,
+    source_step: i64,
+    index: &[i64],
+    target: *mut T,
+    step: i64,
+    join: impl Fn(T, T) -> T,
+) {
+    for (number, &index) in (0..).zip(index) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let target = target.offset((index * step) as isize);
+            *target = join(*target, *source.offset(number * source_step as isize));
+        }
+    }
+}

@@ -8,7 +8,8 @@ mod bag;
 mod line;
 mod masked;
 pub(super) mod parts;
-pub(super) mod scatter;
+pub(super) mod places;
+mod scatter;
 pub(super) mod select;
 
 use opsmith_runtime::{Error, Result};

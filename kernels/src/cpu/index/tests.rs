@@ -128,7 +128,7 @@ fn gathering_and_scattering() {
 
 #[test]
 fn runs_of_one_index_are_rows() {
-    let width = 3 * scatter::RUN as i64 + 5;
+    let width = 3 * places::RUN as i64 + 5;
     // Whole rows of one index, runs that begin and end anywhere, and no runs.
     let index = |kind: i64| {
         let of = move |at: i64| [at / width, at / 20, at % 7][kind as usize] % 5;
