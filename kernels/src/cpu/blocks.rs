@@ -79,12 +79,14 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("scan::CONVERTED", reduce::scan::CONVERTED),
     ("scan::FAR", reduce::scan::FAR),
     ("scan::NEAR", reduce::scan::NEAR),
+    ("advanced::CHECKED", index::advanced::CHECKED),
     ("parts::PARTS", index::parts::PARTS),
-    ("scatter::RUN", index::scatter::RUN),
+    ("places::RUN", index::places::RUN),
     ("select::SHARED", index::select::SHARED),
     ("search::TOGETHER", search::TOGETHER),
     ("softmax::BUFFER", softmax::BUFFER),
     ("sort::KEPT", sort::KEPT),
+    ("digits::SHORTEST", sort::digits::SHORTEST),
     ("tiles::SHORT", tiles::SHORT as usize),
     ("variance::CACHED", reduce::variance::CACHED as usize),
 ];
@@ -107,7 +109,7 @@ mod tests {
 
     /// Constants whose number is no place where a path changes, or where threads begin to share work
     /// (`tests/tests/threads.rs`).
-    const OTHERS: [&str; 31] = [
+    const OTHERS: [&str; 34] = [
         "blocked::ROWS",
         "copy::AHEAD",
         "innermost::LANES",
@@ -139,6 +141,9 @@ mod tests {
         "side_by_side::ALONG",
         "side_by_side::TAPS",
         "sort::SORTED",
+        "digits::PART",
+        "digits::VALUES",
+        "digits::TABLES",
     ];
 
     #[test]

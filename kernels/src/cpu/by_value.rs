@@ -1,14 +1,17 @@
 //! Kernels whose results have a shape that elements decide: reshaped, repeated, sliced and counted by
 //! tensors, and elements that differ.
 
-use opsmith_runtime::{Element, Error, Layout, Result, Scalar, Scratch, View, ViewMut};
+mod different;
+
+use opsmith_runtime::{Element, Error, Layout, Result, Scalar, View, ViewMut};
 
 use super::copy::copy_into;
 use super::fill;
 use super::join::layout;
-use super::sort::SortKey;
 use super::strides::{expect_operand, expect_sizes};
 use crate::views;
+pub(crate) use different::count_different;
+pub use different::unique;
 
 /// The elements in the same order in the output's shape.
 ///
@@ -93,50 +96,4 @@ fn slice_bits<B: Element>(self_: View<'_, B>, part: &Layout, mut out: ViewMut<'_
     let first = self_.as_ptr().wrapping_offset(part.offset as isize);
     // SAFETY: a slice reaches only elements of its source.
     copy_into(&unsafe { View::from_raw(first, &part.sizes, &part.strides) }, &mut out)
-}
-
-/// The elements that differ in ascending order, where each element is among them, and how often each is
-/// there. NaN differs from itself.
-///
-/// # Errors
-/// If an output has another size than the number of elements found.
-pub fn unique<T: SortKey>(
-    self_: View<'_, T>,
-    return_inverse: bool,
-    return_counts: bool,
-    mut values: ViewMut<'_, T>,
-    mut inverse: ViewMut<'_, i64>,
-    mut counts: ViewMut<'_, i64>,
-) -> Result<()> {
-    let elements = self_.to_contiguous();
-    let mut order: Scratch<(u64, usize)> =
-        elements.iter().enumerate().map(|(place, element)| (element.sort_key(), place)).collect();
-    order.sort_unstable();
-    let nan = |element: T| matches!(element.to_scalar(), Scalar::Float(value) if value.is_nan());
-    let (mut found, mut often, mut places) =
-        (Scratch::new(), Scratch::new(), Scratch::filled(0i64, elements.len()));
-    let mut last = None;
-    for (key, place) in order {
-        let element = elements[place];
-        if last != Some(key) || nan(element) {
-            found.push(element);
-            often.push(0);
-            last = Some(key);
-        }
-        if let Some(count) = often.last_mut() {
-            *count += 1;
-        }
-        places[place] = found.len() as i64 - 1;
-    }
-    expect_sizes(values.sizes(), &[found.len() as i64])?;
-    values.write(found)?;
-    if return_inverse {
-        expect_sizes(inverse.sizes(), self_.sizes())?;
-        inverse.write(places)?;
-    }
-    if return_counts {
-        expect_sizes(counts.sizes(), &[often.len() as i64])?;
-        counts.write(often)?;
-    }
-    Ok(())
 }

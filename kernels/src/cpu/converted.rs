@@ -3,7 +3,7 @@
 //! In: slices of one length. Out: each element converted as a single one is. Loops over elements that convert one by one
 //! are no faster than scalar code; a block that stays in the first cache is converted first, and then visited.
 
-use std::mem::{MaybeUninit, transmute_copy};
+use std::mem::MaybeUninit;
 
 use opsmith_runtime::halves::Half;
 use opsmith_runtime::simd::{widest, widest_over};
@@ -14,17 +14,7 @@ pub(crate) const fn is_half<T: Element>() -> bool {
     matches!(T::DTYPE, DType::BF16 | DType::F16)
 }
 
-/// The element in the compute type, for loops of many: without a branch, so that compilers make vectors of it.
-#[inline(always)]
-pub(crate) fn number<T: Element>(element: T) -> T::Compute {
-    if const { T::DTYPE as u8 == DType::F16 as u8 } {
-        // SAFETY: a dtype has one element type, and its compute type is `f32`.
-        return unsafe { transmute_copy(&single(transmute_copy(&element))) };
-    }
-    element.to_compute()
-}
-
-/// As [`widest_over`], for loops over elements that are converted by [`number`]: those of 16-bit floats, which compute in `f32`, are
+/// As [`widest_over`], for loops over elements that are converted one by one: those of 16-bit floats, which compute in `f32`, are
 /// compiled in as many versions as those of `f32`, and those of complex numbers for AVX2.
 #[inline(always)]
 pub(crate) fn widest_of<T: Element, R>(body: impl FnOnce() -> R) -> R {
@@ -33,17 +23,6 @@ pub(crate) fn widest_of<T: Element, R>(body: impl FnOnce() -> R) -> R {
         DType::C64 | DType::C128 => widest_over::<bf16, R>(body),
         _ => widest_over::<T, R>(body),
     }
-}
-
-/// The number of a `float16`. Its exponent and fraction, moved to their places, are 2^-112 times the number, but for infinity and
-/// NaN, whose exponent has all bits in both types.
-#[inline(always)]
-fn single(element: f16) -> f32 {
-    let bits = u32::from(element.to_bits());
-    let size = bits & 0x7fff;
-    let scaled = (f32::from_bits(size << 13) * f32::from_bits(0x7780_0000)).to_bits();
-    let exponent = if size >= 0x7c00 { 0x7f80_0000 } else { 0 };
-    f32::from_bits(scaled | exponent | (bits & 0x8000) << 16)
 }
 
 /// The elements in the compute type, in memory for at least as many.
@@ -66,15 +45,13 @@ pub(crate) fn widen<T: Element>(from: &[T], to: &mut [T::Compute]) {
     match const { T::DTYPE } {
         // SAFETY: a dtype has one element type, and its compute type is `f32`.
         DType::BF16 => unsafe { bf16::widen(same(from), same_mut(to)) },
-        _ => widest_of::<T, _>(
-            #[inline(always)]
-            move || {
-                let to = &mut to[..from.len()];
-                for index in 0..from.len() {
-                    to[index] = number(from[index]);
-                }
-            },
-        ),
+        // SAFETY: as above.
+        DType::F16 => unsafe { f16::widen(same(from), same_mut(to)) },
+        _ => {
+            for index in 0..from.len() {
+                to[index] = from[index].to_compute();
+            }
+        }
     }
 }
 
@@ -136,16 +113,6 @@ mod tests {
             widen_into(&elements, &mut wide);
             assert!(wide.iter().zip(&elements).all(|(&a, &b)| a == b.to_compute()) && wide.len() == length);
         }
-    }
-
-    #[test]
-    fn single_numbers_are_converted_without_a_branch() {
-        for element in (0..=u16::MAX).map(f16::from_bits) {
-            let (got, expected) = (number(element), element.to_f32());
-            assert!(got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(), "{element}");
-        }
-        assert_eq!(number(bf16::from_f32(1.5)), 1.5);
-        assert_eq!(number(-3i32), -3);
     }
 
     #[test]

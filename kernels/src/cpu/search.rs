@@ -1,5 +1,7 @@
 //! Places of elements in sequences in order.
 
+mod members;
+
 use std::slice::from_raw_parts_mut;
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
@@ -7,6 +9,7 @@ use opsmith_runtime::layout::numel;
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Element, Error, Result, View, ViewMut};
 
+pub use self::members::isin;
 use super::copy::with_slice;
 use super::simd::widest_over;
 use super::strides::expect_sizes;

@@ -3,11 +3,14 @@
 //! NaN counts as larger than every number. Equal elements keep their order, also backwards, so every
 //! sort is stable.
 
+pub(super) mod digits;
+
 use opsmith_runtime::axes::Walk;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::parallel::{self, Shared};
-use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
+use self::digits::{Numbered, made, put_in_order};
 use super::strides::expect_sizes;
 use super::tiles::lines;
 
@@ -16,6 +19,21 @@ pub trait SortKey: Element {
     /// A number that is larger for a larger element; NaN has the largest. Types of at most 32 bits
     /// give numbers of at most 32 bits.
     fn sort_key(self) -> u64;
+
+    /// The element of a key: of the zeros, which have one, that without a sign, and of all NaN one.
+    fn from_sort_key(key: u64) -> Self;
+}
+
+impl SortKey for bool {
+    #[inline(always)]
+    fn sort_key(self) -> u64 {
+        u64::from(self)
+    }
+
+    #[inline(always)]
+    fn from_sort_key(key: u64) -> bool {
+        key != 0
+    }
 }
 
 macro_rules! unsigned_keys {
@@ -24,6 +42,11 @@ macro_rules! unsigned_keys {
             #[inline(always)]
             fn sort_key(self) -> u64 {
                 u64::from(self)
+            }
+
+            #[inline(always)]
+            fn from_sort_key(key: u64) -> $ty {
+                key as $ty
             }
         }
     )*};
@@ -37,12 +60,17 @@ macro_rules! signed_keys {
                 // The sign bit decides the other way round.
                 u64::from(self as $unsigned ^ <$ty>::MIN as $unsigned)
             }
+
+            #[inline(always)]
+            fn from_sort_key(key: u64) -> $ty {
+                key as $ty ^ <$ty>::MIN
+            }
         }
     )*};
 }
 
 macro_rules! float_keys {
-    ($($ty:ty, $bits:ty, |$x:ident| $number:expr;)*) => {$(
+    ($($ty:ty, $float:ty, $bits:ty, |$x:ident| $number:expr, |$y:ident| $element:expr;)*) => {$(
         impl SortKey for $ty {
             #[inline(always)]
             fn sort_key(self) -> u64 {
@@ -56,20 +84,29 @@ macro_rules! float_keys {
                 let sign = 1 << (<$bits>::BITS - 1);
                 u64::from(if bits & sign == 0 { bits | sign } else { !bits })
             }
+
+            #[inline(always)]
+            fn from_sort_key(key: u64) -> $ty {
+                let (key, sign) = (key as $bits, 1 << (<$bits>::BITS - 1));
+                let $y = <$float>::from_bits(if key & sign == 0 { !key } else { key ^ sign });
+                $element
+            }
         }
     )*};
 }
 
-unsigned_keys!(bool, u8, u16, u32, u64);
+unsigned_keys!(u8, u16, u32, u64);
 signed_keys!(i8 as u8, i16 as u16, i32 as u32, i64 as u64);
 float_keys! {
-    f32, u32, |x| x;
-    f64, u64, |x| x;
+    f32, f32, u32, |x| x, |x| x;
+    f64, f64, u64, |x| x, |x| x;
 }
 
 macro_rules! half_keys {
     ($({ $variant:ident: $($columns:tt)* })*) => {
-        float_keys! { $(opsmith_runtime::element::named::$variant, u32, |x| x.to_compute();)* }
+        float_keys! { $(
+            opsmith_runtime::element::named::$variant, f32, u32, |x| x.to_compute(), |x| Element::from_compute(x);
+        )* }
     };
 }
 
@@ -159,33 +196,85 @@ fn first_in_order<T: SortKey>(
     parallel::for_each_range_of(SORTED * line.size as usize, starts.len(), |lines| {
         let (mut packed, mut wide) = (Scratch::new(), Scratch::new());
         for start in &starts[lines] {
-            let keys = (0..line.size).map(|index| {
+            let key = |index: i64| {
                 // SAFETY: a position of the input.
                 let key = unsafe { input.at(start[0] + index * line.steps[0]) }.sort_key();
                 if descending { !key } else { key }
-            });
-            // Element by index: a sort that compares key and index together is stable.
-            let order: &mut dyn Iterator<Item = i64> = if small {
-                let entries = keys.zip(0..).map(|(key, index): (u64, u64)| key << 32 | index);
-                keep_first(&mut packed, entries, line.size as usize, count);
-                put_first(&mut packed, count, sorted);
-                &mut packed[..count].iter().map(|&entry| (entry & u64::from(u32::MAX)) as i64)
-            } else {
-                keep_first(&mut wide, keys.zip(0..), line.size as usize, count);
-                put_first(&mut wide, count, sorted);
-                &mut wide[..count].iter().map(|&(_, index): &(u64, i64)| index)
             };
-            for (place, index) in (0..).zip(order) {
-                // SAFETY: positions of the three views, of a line that no other thread has.
+            let length = line.size as usize;
+            let put = |place: i64, key: u64, index: i64| {
+                // SAFETY: positions of the three views, and those of the results are no other thread's.
                 unsafe {
-                    let element = input.at(start[0] + index * line.steps[0]);
+                    let element = match element_of(if descending { !key } else { key }) {
+                        Some(element) => element,
+                        None => input.at(start[0] + index * line.steps[0]),
+                    };
                     *to_values.at(start[1] + place * line.steps[1]) = element;
                     *to_indices.at(start[2] + place * line.steps[2]) = index;
                 }
+            };
+            // Element by index: a sort that compares key and index together is stable.
+            if small {
+                let entry = |index: usize| key(index as i64) << 32 | index as u64;
+                put_first(&mut packed, length, count, sorted, 32, entry);
+                for_each_entry(&packed, |place, entry| put(place, entry >> 32, i64::from(*entry as u32)));
+            } else {
+                let entry = |index: usize| (key(index as i64), index as i64);
+                put_first(&mut wide, length, count, sorted, 0, entry);
+                for_each_entry(&wide, |place, &(key, index)| put(place, key, index));
             }
         }
     });
     Ok(())
+}
+
+/// Makes the entries of a line, and moves the `count` smallest to the front, in order if `sorted`. Bits of their numbers below `lowest`
+/// are those of their place in the line.
+fn put_first<N: Numbered>(
+    entries: &mut Scratch<N>,
+    length: usize,
+    count: usize,
+    sorted: bool,
+    lowest: u32,
+    entry: impl Fn(usize) -> N + Sync,
+) {
+    if count == length {
+        made(entries, length, entry);
+        if sorted {
+            put_in_order(entries, lowest);
+        }
+        return;
+    }
+    keep_first(entries, (0..length).map(entry), length, count);
+    if count > 0 && count < entries.len() {
+        entries.select_nth_unstable(count - 1);
+    }
+    entries.truncate(count);
+    if sorted {
+        entries.sort_unstable();
+    }
+}
+
+/// The key of NaN, if the type has one.
+pub(super) fn nan_key<T: SortKey>() -> Option<u64> {
+    T::DTYPE.is_float().then(|| T::from_scalar(Scalar::Float(f64::NAN)).sort_key())
+}
+
+/// The element of a key, unless others have it, too. Bits of the key beyond those of an element of 32 bits may be any.
+#[inline(always)]
+fn element_of<T: SortKey>(key: u64) -> Option<T> {
+    let key = if size_of::<T>() <= 4 { u64::from(key as u32) } else { key };
+    let is_shared = T::DTYPE.is_float() && (key == T::default().sort_key() || Some(key) == nan_key::<T>());
+    (!is_shared).then(|| T::from_sort_key(key))
+}
+
+/// Calls `body` with each entry and its place, in several threads if there are many.
+fn for_each_entry<N: Sync>(entries: &[N], body: impl Fn(i64, &N) + Sync) {
+    parallel::for_each_range(entries.len(), CHUNK, |places| {
+        for place in places {
+            body(place as i64, &entries[place]);
+        }
+    });
 }
 
 /// Fills a list with entries, among them the `count` smallest of all: those that are larger than as many before them are passed over.
@@ -214,25 +303,12 @@ fn keep_first<K: Ord + Copy>(
     }
 }
 
-/// Moves the `count` smallest entries to the front, in order if `sorted`.
-fn put_first<K: Ord>(entries: &mut [K], count: usize, sorted: bool) {
-    if count < entries.len() {
-        if count == 0 {
-            return;
-        }
-        entries.select_nth_unstable(count - 1);
-    }
-    if sorted {
-        entries[..count].sort_unstable();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use opsmith_runtime::f16;
 
     use super::*;
-    use crate::cpu::testing::{Array, scattered};
+    use crate::cpu::testing::{Array, scattered, with_threads};
 
     #[test]
     fn keys_sort_like_numbers() {
@@ -312,5 +388,45 @@ mod tests {
         let (mut value, mut at) = (Array::zeros(&[]), Array::zeros(&[]));
         sort(Array::new(&[], [3u8]).view(), 0, false, value.view_mut(), at.view_mut()).unwrap();
         assert_eq!((value.to_vec(), at.to_vec()), (vec![3], vec![0]));
+    }
+
+    #[test]
+    fn long_lines_in_threads() {
+        let count = 40_003;
+        let numbers: Vec<i64> = scattered(2 * count).map(|x| (x * 1000.0).round() as i64).collect();
+        let floats = numbers.iter().map(|x| if *x == 7 { f32::NAN } else { *x as f32 });
+        let (ints, floats) = (numbers.iter().copied(), floats);
+        let shape = [count as i64, 2];
+        for descending in [false, true] {
+            let orders = [0, 1].map(|column| {
+                let mut order: Vec<i64> = (0..count as i64).collect();
+                let key = |row: &i64| numbers[*row as usize * 2 + column];
+                order.sort_by_key(|row| if descending { -key(row) } else { key(row) });
+                order
+            });
+            let expected: Vec<i64> = (0..2 * count).map(|place| orders[place % 2][place / 2]).collect();
+            let (of_ints, of_floats) = (Array::new(&shape, ints.clone()), Array::new(&shape, floats.clone()));
+            with_threads(|| {
+                let (mut values, mut at) = (Array::zeros(&shape), Array::zeros(&shape));
+                sort(of_ints.view(), 0, descending, values.view_mut(), at.view_mut()).unwrap();
+                assert!(at.to_vec() == expected);
+                assert!(
+                    values
+                        .to_vec()
+                        .iter()
+                        .zip(&expected)
+                        .enumerate()
+                        .all(|(place, (value, row))| { *value == numbers[*row as usize * 2 + place % 2] })
+                );
+                let mut values = Array::zeros(&shape);
+                sort(of_floats.view(), 0, descending, values.view_mut(), at.view_mut()).unwrap();
+                let keys: Vec<u64> = values.to_vec().iter().map(|value| value.sort_key()).collect();
+                assert!(keys.chunks(2).zip(keys.chunks(2).skip(1)).all(|(row, next)| {
+                    (0..2).all(|column| {
+                        if descending { row[column] >= next[column] } else { row[column] <= next[column] }
+                    })
+                }));
+            });
+        }
     }
 }

@@ -125,3 +125,11 @@ pub(crate) fn assert_close(got: &[f64], expected: &[f64], tolerance: f64) {
         assert!(same, "element {position}: {got} instead of {expected}");
     }
 }
+
+/// Calls `body` with one thread and with several: its results must be the same.
+pub(crate) fn with_threads(mut body: impl FnMut()) {
+    for threads in [1, 2, 5] {
+        opsmith_runtime::parallel::set_num_threads(threads).unwrap();
+        body();
+    }
+}

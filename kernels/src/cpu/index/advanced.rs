@@ -3,13 +3,16 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, merge};
-use opsmith_runtime::parallel::{self, Shared};
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
-use super::wrapped;
-use crate::cpu::copy::{copy_row, join_row, prefetch};
+use super::{line, wrapped};
+use crate::cpu::copy::{copy_row, join_row, prefetch, with_slice};
 use crate::cpu::strides::{broadcast_strides, expect_operand};
 use crate::infer::{Indexed, Placed, check_mask, indexed, is_mask};
+
+/// Indices that are checked before their elements are read: they stay in the first cache.
+pub(in crate::cpu) const CHECKED: usize = 512;
 
 /// The elements of `self` at the indices: `x[[0, 1], [2, 0]]` is `[x[0][2], x[1][0]]`.
 ///
@@ -33,6 +36,12 @@ fn index_bits<B: Element>(
     indices: &[Option<Untyped<'_>>],
     mut out: ViewMut<'_, B>,
 ) -> Result<()> {
+    if let ([Some(index)], [_]) = (indices, self_.sizes())
+        && let Some(index) = index.view::<i64>()
+        && index.sizes() == out.sizes()
+    {
+        return index_line(&self_, &index, out);
+    }
     let places = Places::new(self_.sizes(), self_.strides(), indices)?;
     let Paths { pairs, rest, row } = places.against(out.sizes(), out.strides())?;
     let target = Shared(out.as_mut_ptr());
@@ -60,6 +69,26 @@ fn index_bits<B: Element>(
         }
     });
     Ok(())
+}
+
+/// The elements of a line at indices in the shape of the output.
+fn index_line<B: Element>(data: &View<'_, B>, index: &View<'_, i64>, mut out: ViewMut<'_, B>) -> Result<()> {
+    let (index, size, step) = (index.to_contiguous(), data.sizes()[0], data.strides()[0]);
+    let mut result = Ok(());
+    with_slice(&mut out, |out| {
+        let target = Shared(out.as_mut_ptr());
+        result = parallel::try_for_each_range(index.len(), CHUNK, |range| {
+            for first in range.clone().step_by(CHECKED) {
+                let index = &index[first..range.end.min(first + CHECKED)];
+                line::check_wrapped(index, size, 0)?;
+                // SAFETY: the indices are in range; the output has as many elements as there are indices, and each range has
+                // one thread.
+                unsafe { line::gather(data.as_ptr(), step, size, index, target.at(first as i64), 1) };
+            }
+            Ok(())
+        });
+    })?;
+    result
 }
 
 /// Puts `values`, broadcast to the shape [`index`] would give, at the indices or, with `accumulate`, adds them there. Where an index repeats without `accumulate`, the last value stays.

@@ -3,11 +3,13 @@
 //! Index tensors are `int64`. An index outside its dimension is an error that names it; only
 //! [`index`] and [`index_put`] count negative ones from the end, as PyTorch does.
 
-mod advanced;
+pub(super) mod advanced;
 mod bag;
+mod line;
 mod masked;
 pub(super) mod parts;
-pub(super) mod scatter;
+pub(super) mod places;
+mod scatter;
 pub(super) mod select;
 
 use opsmith_runtime::{Error, Result};

@@ -9,8 +9,8 @@ use opsmith_runtime::layout::{numel, wrap_dim};
 use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
-use super::checked;
 use super::parts::Parts;
+use super::{checked, line};
 use crate::cpu::copy::{copy_into, copy_row, join_row, prefetch};
 use crate::cpu::fill::fill_with;
 use crate::cpu::strides::{expect_operand, expect_sizes};
@@ -47,6 +47,21 @@ fn index_select_bits<B: Element>(
     let slices = Slices::new(self_.sizes(), [self_.strides(), out.strides()], dim);
     let target = Shared(out.as_mut_ptr());
     let count = slices.count(&index);
+    if slices.inner.is_empty() && slices.row.size == 1 {
+        // Slices of one element: those of a stack are elements of one line.
+        let ([from_step, to_step], size) = (slices.steps, self_.sizes()[dim]);
+        parallel::for_each_range(count, CHUNK, |range| {
+            slices.for_each_stack(&index, range, |[from, to], first, index| {
+                // SAFETY: the lines lie inside the views, since the indices were checked, and each element is in one range.
+                unsafe {
+                    let (source, target) =
+                        (self_.as_ptr().offset(from as isize), target.at(to + first * to_step));
+                    line::gather(source, from_step, size, index, target, to_step);
+                }
+            });
+        });
+        return Ok(());
+    }
     parallel::for_each_range_of(numel(out.sizes()) as usize / count.max(1), count, |range| {
         slices.for_each(&index, range, |start, next| {
             slices.prefetch(self_.as_ptr(), next);
@@ -290,7 +305,9 @@ pub(crate) fn table(sizes: &[i64], strides: &[i64]) -> Result<(Axis<1>, Axis<1>)
 /// The indices in a list, each checked.
 fn checked_indices(index: &View<'_, i64>, size: i64, dim: usize) -> Result<Scratch<i64>> {
     check_list(index.sizes())?;
-    index.iter().map(|index| checked(index, size, dim)).collect()
+    let indices: Scratch<i64> = index.iter().collect();
+    line::check(&indices, size, dim)?;
+    Ok(indices)
 }
 
 /// Refuses indices of several dimensions.
@@ -338,17 +355,31 @@ impl Slices {
         slices: Range<usize>,
         mut body: impl FnMut([i64; 2], Option<[i64; 2]>),
     ) {
+        self.for_each_stack(index, slices, |start, first, indices| {
+            let last = first as usize + indices.len();
+            for number in first as usize..last {
+                let next = (number + 1 < last).then(|| self.at(start, index, number + 1));
+                body(self.at(start, index, number), next);
+            }
+        });
+    }
+
+    /// Calls `body` with the first positions of each stack that has some of these slices, the number of its first such slice, and
+    /// the indices of all such slices.
+    fn for_each_stack(
+        &self,
+        index: &[i64],
+        slices: Range<usize>,
+        mut body: impl FnMut([i64; 2], i64, &[i64]),
+    ) {
         if slices.is_empty() {
             return;
         }
         let stacks = slices.start / index.len()..slices.end.div_ceil(index.len());
         for (stack, start) in stacks.clone().zip(Walk::starting_at(&self.outer, stacks.start)) {
-            let first = stack * index.len();
-            let last = slices.end.min(first + index.len()) - first;
-            for number in slices.start.max(first) - first..last {
-                let next = (number + 1 < last).then(|| self.at(start, index, number + 1));
-                body(self.at(start, index, number), next);
-            }
+            let before = stack * index.len();
+            let first = slices.start.max(before) - before;
+            body(start, first as i64, &index[first..slices.end.min(before + index.len()) - before]);
         }
     }
 

@@ -1,9 +1,9 @@
 //! Indexing of arrays with all kinds of strides, against index arithmetic.
 
-use opsmith_runtime::{Scalar, View, bf16};
+use opsmith_runtime::{Dims, Scalar, View, ViewMut, bf16};
 
 use super::*;
-use crate::cpu::testing::{Array, indices, scattered};
+use crate::cpu::testing::{Array, indices, scattered, with_threads};
 
 fn dense(sizes: &[i64]) -> Array<f64> {
     Array::new(sizes, scattered(sizes.iter().product::<i64>() as usize))
@@ -128,7 +128,7 @@ fn gathering_and_scattering() {
 
 #[test]
 fn runs_of_one_index_are_rows() {
-    let width = 3 * scatter::RUN as i64 + 5;
+    let width = 3 * places::RUN as i64 + 5;
     // Whole rows of one index, runs that begin and end anywhere, and no runs.
     let index = |kind: i64| {
         let of = move |at: i64| [at / width, at / 20, at % 7][kind as usize] % 5;
@@ -346,4 +346,105 @@ fn gradients_of_bags() {
     let (at, offsets, bag) = (at.view(), offsets.view(), bag.view());
     embedding_bag_per_sample_weights_backward(grad, weight, at, offsets, bag, 0, 0, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [70.0, 0.0, 7.0]);
+}
+
+/// Of lines, whose indices are checked and whose elements are read in blocks and in threads.
+#[test]
+fn single_elements_of_lines() {
+    let input = dense(&[2 * 700]).halved(0).reversed(0);
+    for count in [0, 1, 511, 513, 30_001] {
+        let places: Vec<i64> = (0..count).map(|number| number * 7919 % 1400 - 700).collect();
+        let index = ints(&[count], &places);
+        let expected: Vec<f64> =
+            places.iter().map(|place| input.at(&[if *place < 0 { place + 700 } else { *place }])).collect();
+        with_threads(|| {
+            let mut out = Array::zeros(&[count]).reversed(0);
+            index_of(&input, &index, out.view_mut()).unwrap();
+            assert_eq!(out.to_vec(), expected);
+        });
+        for bad in [700, -701, i64::MAX, i64::MIN] {
+            let Some(at) = count.checked_sub(1).filter(|at| *at > 0) else { continue };
+            let mut index = index.clone();
+            (index.set(&[at], 9000), index.set(&[at / 2], bad));
+            with_threads(|| {
+                let refused = index_of(&input, &index, Array::zeros(&[count]).view_mut()).unwrap_err();
+                assert!(
+                    refused.to_string().contains(&format!("the index {bad} is out of range")),
+                    "{refused}"
+                );
+            });
+        }
+    }
+    let refused = index_of(&dense(&[0]), &ints(&[1], &[0]), Array::zeros(&[1]).view_mut()).unwrap_err();
+    assert!(refused.to_string().contains("size 0"), "{refused}");
+    index_of(&dense(&[0]), &ints(&[0], &[]), Array::zeros(&[0]).view_mut()).unwrap();
+}
+
+fn index_of(input: &Array<f64>, index: &Array<i64>, out: ViewMut<'_, f64>) -> Result<()> {
+    super::index(input.view(), &[Some(index.view().into())], out)
+}
+
+/// Columns, of which a row has several in a line, and of which threads share rows.
+#[test]
+fn columns_and_long_lines() {
+    for (input, dim) in [
+        (dense(&[60, 301]), 1),
+        (dense(&[301, 60]).permuted(&[1, 0]), 1),
+        (dense(&[3, 20, 602]).halved(2).reversed(2), 2),
+        (dense(&[5, 301, 1]), 1),
+        (dense(&[301]), 0),
+        (dense(&[0, 301]), 1),
+    ] {
+        for count in [0, 1, 5000] {
+            let places: Vec<i64> = (0..count).map(|number| number * 7919 % 301).collect();
+            let index = ints(&[count], &places);
+            let mut sizes = input.sizes.clone();
+            sizes[dim] = count;
+            let element = |mut at: Dims| {
+                at[dim] = places[at[dim] as usize];
+                input.at(&at)
+            };
+            let expected: Vec<f64> = indices(&sizes).into_iter().map(element).collect();
+            with_threads(|| {
+                let mut out = Array::zeros(&sizes).reversed(dim);
+                index_select(input.view(), dim as i64, index.view(), out.view_mut()).unwrap();
+                assert!(out.to_vec() == expected, "{sizes:?}");
+            });
+            if count > 1 {
+                let mut index = index.clone();
+                (index.set(&[count - 1], -1), index.set(&[count / 2], 301));
+                let mut out = Array::zeros(&sizes);
+                let refused =
+                    index_select(input.view(), dim as i64, index.view(), out.view_mut()).unwrap_err();
+                assert!(refused.to_string().contains("the index 301 is out of range"), "{refused}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gathered_and_scattered_along_rows() {
+    let (rows, width, count) = (37, 50, 403);
+    let places: Vec<i64> =
+        (0..rows * count).map(|number| if number % 90 < 40 { 7 } else { number * 7919 % width }).collect();
+    let (data, index, source) = (dense(&[rows, width]), ints(&[rows, count], &places), dense(&[rows, count]));
+    let mut expected = data.clone();
+    for at in indices(&index.sizes) {
+        expected.set(&[at[0], index.at(&at)], source.at(&at));
+    }
+    with_threads(|| {
+        let mut out = Array::zeros(&[rows, count]);
+        gather(data.view(), 1, index.view(), out.view_mut()).unwrap();
+        assert!(indices(&index.sizes).iter().all(|at| out.at(at) == data.at(&[at[0], index.at(at)])));
+        let mut put = data.clone();
+        scatter(1, index.view(), source.view(), put.view_mut()).unwrap();
+        assert_eq!(put.to_vec(), expected.to_vec());
+        let mut index = index.clone();
+        (index.set(&[3, 44], -1), index.set(&[30, 0], width));
+        let refused = gather(data.view(), 1, index.view(), out.view_mut()).unwrap_err();
+        assert!(refused.to_string().contains("the index -1 is out of range"), "{refused}");
+        let refused = scatter(1, index.view(), source.view(), put.view_mut()).unwrap_err();
+        assert!(refused.to_string().contains("the index -1 is out of range"), "{refused}");
+        assert_eq!(put.to_vec(), expected.to_vec());
+    });
 }

@@ -26,7 +26,7 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
-use super::converted::{number, widest_of};
+use super::converted::widest_of;
 use super::copy::copy_into;
 use super::lanes::sum_terms;
 use crate::math::{Number, conj};
@@ -281,7 +281,7 @@ fn sum_of_products<T: Element<Compute: Arithmetic>>(
             let (left, right) = (&left[part.clone()], &right[part]);
             let [sum] = widest_of::<T, _>(
                 #[inline(always)]
-                || sum_terms([left, right], |[a, b]| [multiply(number(a), number(b))]),
+                || sum_terms([left, right], |[a, b]| [multiply(a.to_compute(), b.to_compute())]),
             );
             // SAFETY: each block has a sum, which is one thread's.
             unsafe { of_blocks.at(block as i64).write(sum) };

@@ -7,7 +7,6 @@ use opsmith_runtime::{Element, Error, Result, View, ViewMut};
 
 use super::fold::{Fold, fold};
 use super::reduced_count;
-use crate::cpu::converted::number;
 use crate::cpu::lanes::{NARROW, SUMS, together};
 use crate::math::{maximum, minimum, select};
 
@@ -107,7 +106,7 @@ fn side_by_side<const LANES: usize, T: Element<Compute: Ordered>>(
     let mut sums = [T::Compute::ZERO; LANES];
     for block in blocks {
         for lane in 0..LANES {
-            let element = number(block[lane]);
+            let element = block[lane].to_compute();
             best[lane] = select(choice.better(element, best[lane]), element, best[lane]);
             sums[lane] = Arithmetic::add(sums[lane], element);
         }
@@ -123,7 +122,7 @@ fn joined<const LANES: usize, T: Element<Compute: Ordered>>(
     choice: impl Choice,
 ) -> Option<T::Compute> {
     for lane in 0..rest.len() {
-        let element = number(rest[lane]);
+        let element = rest[lane].to_compute();
         best[lane] = select(choice.better(element, best[lane]), element, best[lane]);
         sums[lane] = Arithmetic::add(sums[lane], element);
     }
@@ -149,7 +148,7 @@ fn best_or_nan<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice
 /// The first NaN, else the best number.
 #[inline(always)]
 fn one_by_one<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
-    let choose = |best, element: &T| choice.choose(best, number(*element));
+    let choose = |best, element: &T| choice.choose(best, (*element).to_compute());
     elements.iter().fold(choice.worst(), choose)
 }
 
@@ -168,7 +167,7 @@ impl<T: Element<Compute: Ordered>, K: Choice> Fold<T> for Extreme<K> {
     }
     #[inline(always)]
     fn take(&self, _context: (), partial: T::Compute, element: T) -> T::Compute {
-        self.0.choose(partial, number(element))
+        self.0.choose(partial, element.to_compute())
     }
     #[inline(always)]
     fn take_row(&self, _context: (), row: &[T]) -> T::Compute {

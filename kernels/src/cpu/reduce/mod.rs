@@ -21,7 +21,6 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::{DType, Element, Result, Scalar, View, ViewMut};
 
-use super::converted::number;
 use super::lanes::{NARROW, fold_in_registers, fold_lanes, sum_terms};
 use fold::{Fold, fold};
 use total::Total;
@@ -232,7 +231,7 @@ impl<T: Element<Compute: Arithmetic>> Fold<T> for Product {
     }
     #[inline(always)]
     fn take(&self, _context: (), product: T::Compute, element: T) -> T::Compute {
-        Arithmetic::mul(product, number(element))
+        Arithmetic::mul(product, element.to_compute())
     }
     #[inline(always)]
     fn take_row(&self, _context: (), row: &[T]) -> T::Compute {

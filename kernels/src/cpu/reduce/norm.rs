@@ -7,7 +7,6 @@ use super::extreme::refuse_empty;
 use super::scan::Running;
 use super::variance::Deviation;
 use super::{Plain, Sum, fold::fold};
-use crate::cpu::converted::number;
 use crate::math::maximum;
 
 /// `(∑ |x|^ord)^(1 / ord)` over dimensions: the norm of `[3, 4]` is 5 for `ord` 2 and 7 for 1. Infinity and
@@ -30,8 +29,8 @@ where
     let reduced = reduced_dims(self_.dim(), dim)?;
     let ord = real_order(ord, self_.sizes(), &reduced)?;
     let rounded = |norm: f64| T::Real::from_scalar(Scalar::Float(norm));
-    let size = |element: T| T::Compute::size(number(element).widen());
-    let square = |element: T| T::Compute::square(number(element).widen());
+    let size = |element: T| T::Compute::size(element.to_compute().widen());
+    let square = |element: T| T::Compute::square(element.to_compute().widen());
     match ord {
         1.0 => fold(&self_, &reduced, keepdim, &mut out, &Sum { map: size, end: rounded }),
         2.0 => {

@@ -10,7 +10,7 @@ use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::extreme::{Choice, Largest, Smallest, best_of, refuse_empty};
-use crate::cpu::converted::{self, number, widest_of};
+use crate::cpu::converted::widest_of;
 use crate::cpu::lanes::{SUMS, for_each_in_row};
 
 use crate::cpu::strides::reduced_strides;
@@ -224,7 +224,7 @@ fn first_of<T: Element<Compute: Ordered>>(elements: &[T], value: T::Compute) -> 
     for block in elements.as_chunks::<SUMS>().0 {
         let mut found = false;
         for lane in 0..SUMS {
-            found |= number(block[lane]).equal(value);
+            found |= block[lane].to_compute().equal(value);
         }
         if found | is_nan {
             break;
@@ -258,7 +258,7 @@ unsafe fn search_lines<T: Element<Compute: Ordered>>(
         widest_of::<T, _>(
             #[inline(always)]
             || {
-                let keep = |value: &mut T::Compute, element: T| *value = number(element);
+                let keep = |value: &mut T::Compute, element: T| *value = element.to_compute();
                 places.fill(0);
                 // SAFETY: the caller's promise.
                 unsafe { for_each_in_row(row(first), lane_step, &mut values, keep) };
@@ -321,7 +321,7 @@ unsafe fn take_rows<T: Element<Compute: Ordered>>(
         let (mut value, mut place) = (values[lane], places[lane]);
         for next in 0..TOGETHER {
             // SAFETY: the caller's promise.
-            let element = converted::number(unsafe { *rows[next].offset(lane as isize * step) });
+            let element = (unsafe { *rows[next].offset(lane as isize * step) }).to_compute();
             let replaced = choice.replaces(element, value);
             value = select(replaced, element, value);
             place = select(replaced, number + next as u32, place);

@@ -7,7 +7,6 @@ use opsmith_runtime::{DType, Element};
 
 use super::fold::Fold;
 use super::{in_registers, sum_row};
-use crate::cpu::converted::number;
 use crate::cpu::lanes::{NARROW, SUMS, sum_lanes, sum_terms};
 
 /// Sums of elements.
@@ -34,7 +33,7 @@ where
     }
     #[inline(always)]
     fn take(&self, _context: (), partial: T::Compute, element: T) -> T::Compute {
-        Arithmetic::add(partial, number(element))
+        Arithmetic::add(partial, element.to_compute())
     }
     #[inline(always)]
     fn take_row(&self, _context: (), row: &[T]) -> T::Compute {
@@ -43,7 +42,7 @@ where
             DType::C64 => unsafe { sum_of_parts::<T, f32>(row) },
             // SAFETY: as above.
             DType::C128 => unsafe { sum_of_parts::<T, f64>(row) },
-            _ => sum_row(row, number),
+            _ => sum_row(row, T::to_compute),
         }
     }
     #[inline(always)]
@@ -51,7 +50,7 @@ where
         if rows[0].len() < NARROW / 2 {
             return rows.map(|row| self.take_row((), row));
         }
-        sum_terms(rows, |elements| elements.map(number))
+        sum_terms(rows, |elements| elements.map(T::to_compute))
     }
     #[inline(always)]
     fn merge(&self, first: T::Compute, second: T::Compute) -> T::Compute {

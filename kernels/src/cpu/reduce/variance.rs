@@ -9,7 +9,6 @@ use opsmith_runtime::{Complex32, Complex64, Dims, Element, Error, Result, Scalar
 use super::fold::{Fold, fold};
 use super::scan::Running;
 use super::{Sum, reduced_count, sum_row};
-use crate::cpu::converted::number;
 
 /// Compute types with a squared distance: floats and complex numbers.
 pub trait Deviation: Running {
@@ -87,7 +86,7 @@ impl<T: Element<Compute: Deviation>> Fold<T> for Squares<'_, T> {
     }
     #[inline(always)]
     fn take(&self, mean: Wide<T>, squares: f64, element: T) -> f64 {
-        squares + T::Compute::square(Arithmetic::sub(number(element).widen(), mean))
+        squares + T::Compute::square(Arithmetic::sub(element.to_compute().widen(), mean))
     }
     #[inline(always)]
     fn take_row(&self, mean: Wide<T>, row: &[T]) -> f64 {
@@ -150,8 +149,10 @@ where
 {
     let count = reduced_count(input.sizes(), reduced) as f64;
     let divisor = Wide::<T>::from_scalar(Scalar::Float(count));
-    let mean =
-        Sum { map: |element: T| number(element).widen(), end: |sum: Wide<T>| Arithmetic::div(sum, divisor) };
+    let mean = Sum {
+        map: |element: T| element.to_compute().widen(),
+        end: |sum: Wide<T>| Arithmetic::div(sum, divisor),
+    };
     let divisor = (count - real_correction(correction)?).max(0.0);
     let mut means = Scratch::filled(Wide::<T>::ZERO, out.numel());
     let strides = contiguous_strides(out.sizes());
