@@ -159,7 +159,7 @@ unsafe fn move_short_rows(bytes: usize, target: Side, source: Side, rows: usize)
 /// Copies bytes, one after the other.
 ///
 /// A processor compares addresses by their place in a page of memory first: where a target lies a little further in its page than
-/// the source, reads seem to need what was just written. Copies of the system, by the processor's instruction for strings, took
+/// the source, reads seem to need the bytes just written. Copies of the system, by the processor's instruction for strings, took
 /// five to ten times as long there (AMD Zen 4); a loop over short vectors does not.
 ///
 /// # Safety

@@ -108,14 +108,7 @@ impl<C: Convolve> Implicit<'_, C> {
         let count = input.size(0) * self.groups * blocks;
         let multiplications = count * self.patches.most() * self.outputs;
         let is_long = multiplications.saturating_mul(weights.inner) >= SHARED;
-        let work = || Work {
-            // Behind an odd number of channels lies one of zeros.
-            planes: Scratch::filled(0, 2 * pairs * places),
-            patch: Scratch::filled(0, pairs * places + SLACK),
-            left: Scratch::filled(0, ROWS * depth(weights.inner) + SLACK),
-            sums: Scratch::filled(C::ZERO, ROWS * PANELS * self.outputs),
-            runs: Scratch::new(),
-        };
+        let work = || self.work(weights.inner);
         // A thread's memory, and the block whose border its patch has.
         parallel::for_each_with(
             is_long,
@@ -147,6 +140,19 @@ impl<C: Convolve> Implicit<'_, C> {
                 }
             },
         );
+    }
+
+    /// A thread's memory for an inner dimension of so many pairs.
+    fn work(&self, inner: usize) -> Work<C> {
+        let (places, pairs) = (self.patches.places(), self.channels.div_ceil(2));
+        Work {
+            // Behind an odd number of channels lies one of zeros.
+            planes: Scratch::filled(0, 2 * pairs * places),
+            patch: Scratch::filled(0, pairs * places + SLACK),
+            left: Scratch::filled(0, ROWS * depth(inner) + SLACK),
+            sums: Scratch::filled(C::ZERO, ROWS * PANELS * self.outputs),
+            runs: Scratch::new(),
+        }
     }
 
     /// Computes the sums of some lines of a block: a row for each output.

@@ -83,7 +83,7 @@ fn index_line<B: Element>(data: &View<'_, B>, index: &View<'_, i64>, mut out: Vi
                 line::check_wrapped(index, size, 0)?;
                 // SAFETY: the indices are in range; the output has as many elements as there are indices, and each range has
                 // one thread.
-                unsafe { line::gather(data.as_ptr(), step, size, index, target.at(first as i64), 1) };
+                unsafe { line::copy_at(data.as_ptr(), step, size, index, target.at(first as i64), 1) };
             }
             Ok(())
         });

@@ -41,7 +41,7 @@ pub(super) fn check_wrapped(index: &[i64], size: i64, dim: usize) -> Result<()> 
 /// The line's `size` elements, `step` apart from `source` on, are valid for reads, and as many elements as there are indices,
 /// `target_step` apart from `target` on, for writes; the two do not overlap. The indices are in range.
 #[inline]
-pub(super) unsafe fn gather<B: Copy>(
+pub(super) unsafe fn copy_at<B: Copy>(
     source: *const B,
     step: i64,
     size: i64,

@@ -54,7 +54,7 @@ fn gather_bits<B: Element>(
                 let indices = from_raw_parts(indices, row.axis.size as usize);
                 return places.for_each_checked(indices, |first, indices| {
                     let target = target.offset((first * out_step) as isize);
-                    line::gather(source, places.strides[places.dim], places.size, indices, target, out_step);
+                    line::copy_at(source, places.strides[places.dim], places.size, indices, target, out_step);
                 });
             }
             places.for_each_run(indices, index_step, row.axis.size, |from, first, length| {

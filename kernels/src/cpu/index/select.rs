@@ -56,7 +56,7 @@ fn index_select_bits<B: Element>(
                 unsafe {
                     let (source, target) =
                         (self_.as_ptr().offset(from as isize), target.at(to + first * to_step));
-                    line::gather(source, from_step, size, index, target, to_step);
+                    line::copy_at(source, from_step, size, index, target, to_step);
                 }
             });
         });
