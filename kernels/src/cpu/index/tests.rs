@@ -365,8 +365,7 @@ fn single_elements_of_lines() {
         for bad in [700, -701, i64::MAX, i64::MIN] {
             let Some(at) = count.checked_sub(1).filter(|at| *at > 0) else { continue };
             let mut index = index.clone();
-            index.set(&[at], 9000);
-            index.set(&[at / 2], bad);
+            [(at, 9000), (at / 2, bad)].map(|(at, value)| index.set(&[at], value));
             with_threads(|| {
                 let refused = index_of(&input, &index, Array::zeros(&[count]).view_mut()).unwrap_err();
                 assert!(
@@ -413,8 +412,7 @@ fn columns_and_long_lines() {
             });
             if count > 1 {
                 let mut index = index.clone();
-                index.set(&[count - 1], -1);
-                index.set(&[count / 2], 301);
+                [(count - 1, -1), (count / 2, 301)].map(|(at, value)| index.set(&[at], value));
                 let mut out = Array::zeros(&sizes);
                 let refused =
                     index_select(input.view(), dim as i64, index.view(), out.view_mut()).unwrap_err();
@@ -442,8 +440,7 @@ fn gathered_and_scattered_along_rows() {
         scatter(1, index.view(), source.view(), put.view_mut()).unwrap();
         assert_eq!(put.to_vec(), expected.to_vec());
         let mut index = index.clone();
-        index.set(&[3, 44], -1);
-        index.set(&[30, 0], width);
+        [([3, 44], -1), ([30, 0], width)].map(|(at, value)| index.set(&at, value));
         let refused = gather(data.view(), 1, index.view(), out.view_mut()).unwrap_err();
         assert!(refused.to_string().contains("the index -1 is out of range"), "{refused}");
         let refused = scatter(1, index.view(), source.view(), put.view_mut()).unwrap_err();
