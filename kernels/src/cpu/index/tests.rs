@@ -365,7 +365,7 @@ fn single_elements_of_lines() {
         for bad in [700, -701, i64::MAX, i64::MIN] {
             let Some(at) = count.checked_sub(1).filter(|at| *at > 0) else { continue };
             let mut index = index.clone();
-            [(at, 9000), (at / 2, bad)].map(|(at, value)| index.set(&[at], value));
+            [(at, 9000), (at / 2, bad)].into_iter().for_each(|(at, value)| index.set(&[at], value));
             with_threads(|| {
                 let refused = index_of(&input, &index, Array::zeros(&[count]).view_mut()).unwrap_err();
                 assert!(
@@ -412,7 +412,9 @@ fn columns_and_long_lines() {
             });
             if count > 1 {
                 let mut index = index.clone();
-                [(count - 1, -1), (count / 2, 301)].map(|(at, value)| index.set(&[at], value));
+                [(count - 1, -1), (count / 2, 301)]
+                    .into_iter()
+                    .for_each(|(at, value)| index.set(&[at], value));
                 let mut out = Array::zeros(&sizes);
                 let refused =
                     index_select(input.view(), dim as i64, index.view(), out.view_mut()).unwrap_err();
@@ -440,7 +442,7 @@ fn gathered_and_scattered_along_rows() {
         scatter(1, index.view(), source.view(), put.view_mut()).unwrap();
         assert_eq!(put.to_vec(), expected.to_vec());
         let mut index = index.clone();
-        [([3, 44], -1), ([30, 0], width)].map(|(at, value)| index.set(&at, value));
+        [([3, 44], -1), ([30, 0], width)].into_iter().for_each(|(at, value)| index.set(&at, value));
         let refused = gather(data.view(), 1, index.view(), out.view_mut()).unwrap_err();
         assert!(refused.to_string().contains("the index -1 is out of range"), "{refused}");
         let refused = scatter(1, index.view(), source.view(), put.view_mut()).unwrap_err();
