@@ -1,5 +1,7 @@
 //! Indexing of arrays with all kinds of strides, against index arithmetic.
 
+mod rows;
+
 use opsmith_runtime::{Dims, Scalar, View, ViewMut, bf16};
 
 use super::*;
@@ -365,7 +367,9 @@ fn single_elements_of_lines() {
         for bad in [700, -701, i64::MAX, i64::MIN] {
             let Some(at) = count.checked_sub(1).filter(|at| *at > 0) else { continue };
             let mut index = index.clone();
-            [(at, 9000), (at / 2, bad)].into_iter().for_each(|(at, value)| index.set(&[at], value));
+            for (at, value) in [(at, 9000), (at / 2, bad)] {
+                index.set(&[at], value);
+            }
             with_threads(|| {
                 let refused = index_of(&input, &index, Array::zeros(&[count]).view_mut()).unwrap_err();
                 assert!(
@@ -412,9 +416,9 @@ fn columns_and_long_lines() {
             });
             if count > 1 {
                 let mut index = index.clone();
-                [(count - 1, -1), (count / 2, 301)]
-                    .into_iter()
-                    .for_each(|(at, value)| index.set(&[at], value));
+                for (at, value) in [(count - 1, -1), (count / 2, 301)] {
+                    index.set(&[at], value);
+                }
                 let mut out = Array::zeros(&sizes);
                 let refused =
                     index_select(input.view(), dim as i64, index.view(), out.view_mut()).unwrap_err();
@@ -422,31 +426,4 @@ fn columns_and_long_lines() {
             }
         }
     }
-}
-
-#[test]
-fn gathered_and_scattered_along_rows() {
-    let (rows, width, count) = (37, 50, 403);
-    let places: Vec<i64> =
-        (0..rows * count).map(|number| if number % 90 < 40 { 7 } else { number * 7919 % width }).collect();
-    let (data, index, source) = (dense(&[rows, width]), ints(&[rows, count], &places), dense(&[rows, count]));
-    let mut expected = data.clone();
-    for at in indices(&index.sizes) {
-        expected.set(&[at[0], index.at(&at)], source.at(&at));
-    }
-    with_threads(|| {
-        let mut out = Array::zeros(&[rows, count]);
-        gather(data.view(), 1, index.view(), out.view_mut()).unwrap();
-        assert!(indices(&index.sizes).iter().all(|at| out.at(at) == data.at(&[at[0], index.at(at)])));
-        let mut put = data.clone();
-        scatter(1, index.view(), source.view(), put.view_mut()).unwrap();
-        assert_eq!(put.to_vec(), expected.to_vec());
-        let mut index = index.clone();
-        [([3, 44], -1), ([30, 0], width)].into_iter().for_each(|(at, value)| index.set(&at, value));
-        let refused = gather(data.view(), 1, index.view(), out.view_mut()).unwrap_err();
-        assert!(refused.to_string().contains("the index -1 is out of range"), "{refused}");
-        let refused = scatter(1, index.view(), source.view(), put.view_mut()).unwrap_err();
-        assert!(refused.to_string().contains("the index -1 is out of range"), "{refused}");
-        assert_eq!(put.to_vec(), expected.to_vec());
-    });
 }
