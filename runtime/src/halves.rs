@@ -56,7 +56,6 @@ mod avx512 {
         _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm256_loadu_si256, _mm256_storeu_si256,
         _mm512_cvtph_ps, _mm512_cvtps_ph, _mm512_loadu_ps, _mm512_storeu_ps,
     };
-
     use std::mem::MaybeUninit;
 
     use half::f16;

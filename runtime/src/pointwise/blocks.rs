@@ -111,7 +111,7 @@ impl<const N: usize> Blocks<N> {
     /// As [`run`](Self::run), of at most [`area`] elements.
     #[inline(never)]
     unsafe fn run_tile(&self, rows: &Rows<'_>, body: Loop<'_>) {
-        let blocks: [Block<TILE_BYTES>; TRANSPOSED] = Block::several();
+        let blocks: [Block<TILE_BYTES>; TRANSPOSED] = [const { Block::new() }; TRANSPOSED];
         let transposed = (0..N).filter(|&index| self.is_transposed(index, rows));
         let (mut pointers, mut strides, mut steps) = (*rows.first.pointers, *rows.first.strides, *rows.steps);
         // In blocks, elements have the loop's types and rows follow each other.
@@ -157,7 +157,7 @@ impl<const N: usize> Blocks<N> {
     /// As [`run`](Self::run).
     #[inline(never)]
     unsafe fn run_repeated(&self, rows: &Rows<'_>, copies: [bool; N], body: Loop<'_>) {
-        let blocks: [Block<BLOCK>; N] = Block::several();
+        let blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
         let length = rows.first.length;
         let most = (self.length / REPEATED).min(length);
         let mut steps = [0; N];
@@ -197,7 +197,7 @@ impl<const N: usize> Blocks<N> {
     /// # Safety
     /// As [`run`](Self::run).
     unsafe fn run_copied(&self, row: &Row<'_>, copies: [bool; N], body: Loop<'_>) {
-        let blocks: [Block<BLOCK>; N] = Block::several();
+        let blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
         let mut pointers = *row.pointers;
         let mut start = 0;
         while start < row.length {

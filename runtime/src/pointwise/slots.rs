@@ -44,13 +44,6 @@ impl<const BYTES: usize> Block<BYTES> {
         Block(UnsafeCell::new(MaybeUninit::uninit()))
     }
 
-    /// Several blocks. An array that repeats a constant is filled with zeros, however uninitialised that is.
-    #[inline(always)]
-    pub const fn several<const N: usize>() -> [Block<BYTES>; N] {
-        // SAFETY: a block may have any bytes, written or not.
-        unsafe { MaybeUninit::uninit().assume_init() }
-    }
-
     pub fn pointer(&self) -> *mut u8 {
         self.0.get().cast()
     }

@@ -148,7 +148,7 @@ fn best_or_nan<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice
 /// The first NaN, else the best number.
 #[inline(always)]
 fn one_by_one<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
-    let choose = |best, element: &T| choice.choose(best, (*element).to_compute());
+    let choose = |best, element: &T| choice.choose(best, element.to_compute());
     elements.iter().fold(choice.worst(), choose)
 }
 

@@ -321,7 +321,7 @@ unsafe fn take_rows<T: Element<Compute: Ordered>>(
         let (mut value, mut place) = (values[lane], places[lane]);
         for next in 0..TOGETHER {
             // SAFETY: the caller's promise.
-            let element = (unsafe { *rows[next].offset(lane as isize * step) }).to_compute();
+            let element = unsafe { *rows[next].offset(lane as isize * step) }.to_compute();
             let replaced = choice.replaces(element, value);
             value = select(replaced, element, value);
             place = select(replaced, number + next as u32, place);
